@@ -1,0 +1,45 @@
+"""The command line: a table of names. Each command is one module with a `command`, imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from guardhook import __version__
+
+# name -> (module below guardhook.commands, one line of help)
+TABLE: dict[str, tuple[str, str]] = {
+    "doctor": ("doctor", "Prove that each harness is registered, trusted and fails closed."),
+    "explain": ("explain", "Show what a command would do and how it would be judged."),
+    "guard": ("guard", "Judge a step from a script; list and edit policies."),
+    "hook": ("hook", "The hook itself: payload on stdin, answer in the harness's dialect."),
+    "install": ("install", "Register guardhook in a harness."),
+    "journal": ("journal", "Read and verify the journal."),
+    "policy": ("policy", "Compile and test policy files."),
+    "uninstall": ("uninstall", "Take guardhook out of a harness."),
+}
+
+
+class LazyGroup(click.Group):
+    """Looks commands up in TABLE, so that one command never pays for the imports of another."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(TABLE)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        row = TABLE.get(cmd_name)
+        if row is None:
+            return None
+        command: click.Command = importlib.import_module(f"guardhook.commands.{row[0]}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, TABLE[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.command(cls=LazyGroup, name="guardhook", context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="guardhook")
+def main() -> None:
+    """A gate and a flight recorder for coding agents."""

@@ -1,0 +1,106 @@
+"""Folding: the form of a text in which spelling tricks are gone, so that a policy sees what a person would read.
+
+`fold` is Unicode NFKC, case folding, and removal of everything invisible (default-ignorable, format and control
+characters, combining marks; Unicode 15.1 DerivedCoreProperties). `skeleton` maps look-alike letters of other scripts to the Latin
+letters they imitate (UTS #39, the pairs that occur in shell words). Both sides of a comparison are folded alike.
+"""
+
+from __future__ import annotations
+
+# Letters that read as Latin ones. Keys are already case-folded, so capitals need no row unless they fold elsewhere.
+_LOOKALIKES = {
+    # Cyrillic
+    "а": "a", "в": "b", "е": "e", "ё": "e", "з": "3", "к": "k", "м": "m", "н": "h", "о": "o", "р": "p", "с": "c", "т": "t",
+    "у": "y", "х": "x", "ѕ": "s", "і": "i", "ї": "i", "ј": "j", "һ": "h", "ԁ": "d", "ԛ": "q", "ԝ": "w", "ь": "b", "г": "r",
+    "п": "n", "ѵ": "v", "ӏ": "l", "ғ": "f", "ү": "y", "ө": "o", "ԍ": "g", "ӡ": "3", "ѡ": "w", "ҡ": "k", "ӕ": "ae", "ԑ": "e",
+    "є": "e", "ш": "w", "ѳ": "o", "ҽ": "e", "ԏ": "t", "қ": "k", "ҫ": "c", "ң": "h",
+    # Greek
+    "α": "a", "β": "b", "ε": "e", "η": "n", "ι": "i", "κ": "k", "μ": "u", "ν": "v", "ο": "o", "ρ": "p", "σ": "o", "ς": "c",
+    "τ": "t", "υ": "u", "χ": "x", "γ": "y", "ω": "w", "ζ": "z", "ϲ": "c", "ϳ": "j", "δ": "d", "λ": "l", "π": "n", "ϱ": "p",
+    # Armenian, Georgian, Cherokee (folds to its own small letters), Lisu and others that pass for Latin
+    "ա": "w", "ց": "g", "զ": "q", "հ": "h", "ո": "n", "ս": "u", "օ": "o", "յ": "j", "ք": "p", "ղ": "n", "տ": "s", "լ": "l",
+    "ꮎ": "o", "ꮃ": "w", "ꭺ": "a", "ꮯ": "c", "ꭼ": "e", "ꮋ": "h", "ꭻ": "j", "ꮶ": "k", "ꮮ": "l", "ꮇ": "m", "ꮲ": "p", "ꮪ": "s",
+    "ꭲ": "t", "ꮩ": "v", "ꮓ": "z", "ꭰ": "d", "ꭱ": "r", "ꮢ": "r", "ꮐ": "g", "ꭹ": "y", "ꮤ": "w", "ꮿ": "b",
+    "ꓐ": "b", "ꓑ": "p", "ꓓ": "d", "ꓔ": "t", "ꓖ": "g", "ꓗ": "k", "ꓙ": "j", "ꓚ": "c", "ꓜ": "z", "ꓝ": "f", "ꓟ": "m", "ꓠ": "n",
+    "ꓡ": "l", "ꓢ": "s", "ꓣ": "r", "ꓦ": "v", "ꓧ": "h", "ꓪ": "w", "ꓫ": "x", "ꓬ": "y", "ꓮ": "a", "ꓰ": "e", "ꓲ": "i", "ꓳ": "o",
+    "ꓴ": "u",
+    # Latin letters that imitate others, small capitals, phonetic letters
+    "ı": "i", "ȷ": "j", "ɑ": "a", "ɡ": "g", "ɩ": "i", "ɪ": "i", "ʟ": "l", "ǀ": "l", "ɾ": "r", "ʀ": "r", "ꜱ": "s", "ᴀ": "a",
+    "ʙ": "b", "ᴄ": "c", "ᴅ": "d", "ᴇ": "e", "ꜰ": "f", "ɢ": "g", "ʜ": "h", "ᴊ": "j", "ᴋ": "k", "ᴍ": "m", "ɴ": "n", "ᴏ": "o",
+    "ᴘ": "p", "ᴛ": "t", "ᴜ": "u", "ᴠ": "v", "ᴡ": "w", "ʏ": "y", "ᴢ": "z", "ᴦ": "r", "ʋ": "v", "ʍ": "w", "ƿ": "p", "ø": "o",
+    "đ": "d", "ł": "l", "ħ": "h", "ŧ": "t", "ɓ": "b", "ɗ": "d", "ƙ": "k", "ɱ": "m", "ŋ": "n", "ɍ": "r", "ƒ": "f", "ɨ": "i",
+    "ӿ": "x", "æ": "ae", "œ": "oe",
+    # Punctuation that passes for shell punctuation
+    "‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-", "−": "-", "﹣": "-", "⁃": "-", "˗": "-", "ー": "-", "➖": "-", "𐆑": "-",
+    "⁄": "/", "∕": "/", "⧸": "/", "╱": "/", "⟋": "/", "ⳇ": "/", "∖": "\\", "⧵": "\\",
+    "․": ".", "。": ".", "٠": ".", "∗": "*", "⁎": "*", "٭": "*", "∣": "|", "ǁ": "||", "⏐": "|", "；": ";", ";": ";", "：": ":", "∶": ":", "ː": ":",
+    "ʹ": "'", "ʼ": "'", "‘": "'", "’": "'", "“": '"', "”": '"', "˜": "~", "∼": "~", "⁓": "~", "‚": ",",
+}  # fmt: skip
+
+_KEEP = frozenset("\t\n\r")
+
+
+def _invisible_chars() -> frozenset[str]:
+    ranges = (
+        (0x00, 0x08), (0x0B, 0x0C), (0x0E, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x34F, 0x34F), (0x600, 0x605), (0x61C, 0x61C),
+        (0x6DD, 0x6DD), (0x70F, 0x70F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E),
+        (0x2060, 0x206F), (0x2800, 0x2800), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB),
+        (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+    )  # fmt: skip
+    return frozenset(chr(code) for low, high in ranges for code in range(low, high + 1))
+
+
+_invisible: frozenset[str] | None = None
+_ASCII_CONTROLS = (*(chr(c) for c in range(0x20) if chr(c) not in _KEEP), "\x7f")
+
+
+def invisible(text: str) -> list[str]:
+    """The distinct characters of the text that a reader can't see, sorted. Tab and line ends are not among them."""
+    if text.isascii():
+        return [c for c in _ASCII_CONTROLS if c in text] if not text.isprintable() else []
+    return sorted(set(text) & _table())
+
+
+def _table() -> frozenset[str]:
+    global _invisible
+    if _invisible is None:
+        _invisible = _invisible_chars()
+    return _invisible
+
+
+def fold(text: str) -> str:
+    """NFKC, case-folded, without invisible characters and combining marks. Tab, line feed and carriage return stay."""
+    if text.isascii():
+        text = text.lower()
+        if not text.isprintable():
+            for char in _ASCII_CONTROLS:
+                if char in text:
+                    text = text.replace(char, "")
+        return text
+    from unicodedata import combining, normalize
+
+    text = normalize("NFKC", text).casefold()
+    text = normalize("NFD", text)
+    present = set(text)
+    # Only what occurs is replaced: `str.translate` costs 5 ms per 100 KB, this next to nothing.
+    for char in present:
+        if not char.isascii() and combining(char):
+            text = text.replace(char, "")
+    for char in present & _table():
+        text = text.replace(char, "")
+    return normalize("NFKC", text)
+
+
+def fold_name(text: str) -> str:
+    """`fold` for a name, where white space of any kind is noise as well: no line end or tab survives."""
+    folded = fold(text)
+    return folded.replace("\n", "").replace("\r", "").replace("\t", "") if not folded.isprintable() else folded
+
+
+def skeleton(folded: str) -> str:
+    """Look-alikes of a folded text mapped to the Latin letters and ASCII signs that they imitate."""
+    if folded.isascii():
+        return folded
+    for char in set(folded).intersection(_LOOKALIKES):
+        folded = folded.replace(char, _LOOKALIKES[char])
+    return folded
