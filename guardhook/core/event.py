@@ -69,6 +69,7 @@ class Event:
         "prompt",
         "session",
         "shell",
+        "step_type",
         "tool",
         "undecidable",
         "urls",
@@ -96,6 +97,8 @@ class Event:
         self.shell = "sh"  # `sh` or `powershell`: which language `commands` is written in
         self.files: list[FileTarget] = []
         self.urls: list[str] = []
+        # The step type of the trace model, where the caller names it outright (`guard check`); else it follows from event.
+        self.step_type: str | None = None
         self.mcp_server: str | None = None
         self.mcp_tool: str | None = None
         # Why the call can't be judged although the payload is well-formed (truncated input, nested JSON that does

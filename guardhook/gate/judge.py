@@ -1,0 +1,97 @@
+"""From an event to a verdict: project folders, policy sets, effects, match."""
+
+from __future__ import annotations
+
+import time
+
+from guardhook.core.verdict import BLOCKING, RANK, Verdict
+from guardhook.gate.roots import find_root
+from guardhook.policy import compiled as compiled_module
+from guardhook.policy import match
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from guardhook.core.event import Event
+    from guardhook.core.folders import Folders
+    from guardhook.policy.compiled import Compiled
+
+# What `doctor` asks to see the registered command line deny. Harmless if it ever ran: there is no such program.
+CANARY = "guardhook-canary --deny"
+CANARY_POLICY = "guardhook-canary"
+
+# Events that stand for a tool call: these need a policy set, and a tool name.
+TOOL_EVENTS = frozenset(("pre_tool", "permission_request"))
+
+
+def fault(cause: str, message: str) -> Verdict:
+    """The verdict for anything that keeps the gate from judging: always a deny."""
+    verdict = Verdict("deny", message)
+    verdict.cause = cause
+    return verdict
+
+
+def precheck(event: Event) -> Verdict | None:
+    """Verdicts that need no policy: the canary, and calls that can't be judged at all."""
+    if event.event in TOOL_EVENTS:
+        if len(event.commands) == 1 and event.commands[0].strip() == CANARY:
+            return Verdict("deny", "this is the canary that doctor sends; it is always denied", CANARY_POLICY)
+        if not event.tool:
+            return fault("payload", "the payload names no tool")
+        if event.undecidable:
+            return fault("payload", event.undecidable)
+    return None
+
+
+def project_sets(
+    folders: Folders, event: Event, pinned: str | None, refresh: Callable[[str], Compiled | None]
+) -> tuple[list[Compiled], str | None]:
+    """The compiled policies of the pinned project and of the current folder's, and the current root.
+
+    refresh(root) rebuilds a project's compiled file. What a repository breaks in its own policies only loses these.
+    """
+    current = find_root(event.cwd)
+    sets: list[Compiled] = []
+    for root in (pinned, current if current != pinned else None):
+        if root is None:
+            continue
+        try:
+            one = compiled_module.load_project(folders, root)
+        except compiled_module.CompiledError:
+            one = refresh(root)
+        if one is not None:
+            sets.append(one)
+    return sets, current
+
+
+def decide(sets: list[Compiled], event: Event, facts: object, *, allow_empty: bool) -> Verdict:
+    """Judges the event under the policy sets (the first one is shipped, system and user together)."""
+    started = time.perf_counter_ns()
+    verdict = precheck(event)
+    if verdict is None:
+        if event.event in TOOL_EVENTS and not allow_empty and not any(one.policies for one in sets):
+            verdict = fault(
+                "policies", "no policy is enabled, so nothing can be allowed (--allow-empty says otherwise)"
+            )
+        else:
+            from guardhook.analysis import analyse
+
+            effects = analyse(event, facts)
+            verdict = match.judge(sets, event, effects)
+    verdict.set = "+".join(one.set for one in sets)[:200]
+    verdict.us = (time.perf_counter_ns() - started) // 1000
+    preset = sets[0].config.get("preset") if sets else None
+    if preset == "observe":
+        verdict.mode = "observe"
+    return verdict
+
+
+def stricter(first: Verdict, second: Verdict) -> Verdict:
+    """The stricter of two verdicts, the first one among equals."""
+    return second if RANK[second.action] > RANK[first.action] else first
+
+
+def blocks(verdict: Verdict) -> bool:
+    """Whether the verdict stops the call where it is enforced."""
+    return verdict.action in BLOCKING and verdict.mode != "observe"

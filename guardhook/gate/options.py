@@ -1,0 +1,77 @@
+"""The hook's command line, parsed by hand: argparse alone costs more than the whole hook."""
+
+from __future__ import annotations
+
+
+class OptionError(ValueError):
+    """A flag that is not known or lacks its value. enforcing tells which way to fail."""
+
+
+class Options:
+    """What the hook was told by its registration."""
+
+    __slots__ = ("allow_empty", "dialect", "directory", "enforce", "event", "no_input", "verdict_fd")
+
+    def __init__(self) -> None:
+        self.enforce = False
+        self.event: str | None = None
+        self.dialect: str | None = None
+        self.directory: str | None = None
+        self.no_input = False
+        self.allow_empty = False
+        self.verdict_fd: int | None = None
+
+
+def enforcing(argv: list[str]) -> bool:
+    """Whether a command line asks to enforce, known before anything in it can be wrong.
+
+    No arguments at all enforce: Claude Code before 2.1.139 drops the `args` of a registration.
+    """
+    return not argv or "--enforce" in argv
+
+
+def parse(argv: list[str]) -> Options:
+    """argv without the program's name; a leading `hook` is skipped. Raises OptionError."""
+    options = Options()
+    options.enforce = enforcing(argv)
+    words = argv[1:] if argv and argv[0] == "hook" else argv
+    index = 0
+    while index < len(words):
+        word = words[index]
+        index += 1
+        if word == "--enforce":
+            continue
+        if word == "--no-input":
+            options.no_input = True
+        elif word == "--allow-empty":
+            options.allow_empty = True
+        elif word.startswith("--"):
+            name, equals, value = word.partition("=")
+            if name not in ("--dialect", "--dir", "--verdict-fd"):
+                raise OptionError(f"unknown option {name}")
+            if not equals:
+                if index >= len(words):
+                    raise OptionError(f"{name} needs a value")
+                value = words[index]
+                index += 1
+            if not value:
+                raise OptionError(f"{name} needs a value")
+            _set(options, name, value)
+        elif word.startswith("-"):
+            raise OptionError(f"unknown option {word}")
+        elif options.event is None:
+            options.event = word
+        else:
+            raise OptionError("only one event can be named")
+    return options
+
+
+def _set(options: Options, name: str, value: str) -> None:
+    if name == "--dialect":
+        options.dialect = value
+    elif name == "--dir":
+        options.directory = value
+    else:
+        if not (value.isascii() and value.isdigit()) or not 3 <= int(value) < 1024:
+            raise OptionError("--verdict-fd is not a file descriptor")
+        options.verdict_fd = int(value)

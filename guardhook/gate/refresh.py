@@ -1,0 +1,138 @@
+"""Rebuilding a stale compiled policy file: in this process where the compiler is at hand, else by the full program.
+
+The unpacked hook program has no compiler: msgspec, regex and tomllib stay out of it. It starts the program `guardhook`
+that lies beside it, with a clean environment, and takes the compiled policies from its stdout.
+"""
+
+from __future__ import annotations
+
+import posix
+import sys
+import time
+
+from guardhook.core import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from guardhook.core.folders import Folders
+    from guardhook.policy.compiled import Compiled
+
+_MOST = 64 * 1024 * 1024
+
+
+class RefreshError(Exception):
+    """The policies could not be compiled; the message is for a person and names the file where one is at fault."""
+
+
+def refresh(folders: Folders, program: str, project: str | None = None) -> Compiled:
+    """Compiled policies, freshly made, and written to the data folder where that is possible. Raises RefreshError.
+
+    program is the folder that the running program lies in; project is a project root, None for the other layers.
+    """
+    from guardhook.policy import compiled
+
+    words = ["policy", "compile", "--stdout", "--config", folders.config, "--data", folders.data]
+    words += ["--system", folders.system]
+    if project is not None:
+        words += ["--project", project]
+    blob = _run(_compiler(program), words)
+    try:
+        return compiled.load_bytes(blob)
+    except compiled.CompiledError as error:
+        raise RefreshError(f"the compiled policies are unusable: {error}") from None
+
+
+def _compiler(program: str) -> list[str]:
+    """The command line of the full program."""
+    if getattr(sys, "frozen", False):
+        beside = program + "/guardhook"
+        if sys.executable.rpartition("/")[2] != "guardhook-hook":
+            return [sys.executable]
+        return [beside]
+    code = f"import sys; sys.path.insert(0, {program!r}); from guardhook.__main__ import main; main()"
+    return [sys.executable, "-c", code]
+
+
+def _run(command: list[str], words: list[str]) -> bytes:
+    out_read, out_write = posix.pipe()
+    err_read, err_write = posix.pipe()
+    null = posix.open("/dev/null", posix.O_RDONLY)
+    actions = [
+        (posix.POSIX_SPAWN_DUP2, null, 0),
+        (posix.POSIX_SPAWN_DUP2, out_write, 1),
+        (posix.POSIX_SPAWN_DUP2, err_write, 2),
+    ]
+    # A fixed PATH and nothing of the caller's: the compiler must not be steered by what the gate guards.
+    clean = {b"PATH": b"/usr/local/bin:/usr/bin:/bin", b"LANG": b"C.UTF-8"}
+    try:
+        pid = posix.posix_spawn(command[0], command + words, clean, file_actions=actions, setpgroup=0)
+    except OSError as error:
+        raise RefreshError(f"the policy compiler can't be started ({error.strerror}: {command[0]})") from None
+    finally:
+        posix.close(out_write)
+        posix.close(err_write)
+        posix.close(null)
+    deadline = time.monotonic() + limits.RECOMPILE_SECONDS
+    try:
+        blob, complaint, done = _collect(out_read, err_read, deadline)
+        if not done:
+            raise RefreshError(f"compiling the policies took longer than {limits.RECOMPILE_SECONDS} seconds")
+        status = _wait(pid, deadline)
+        if status is None:
+            raise RefreshError(f"compiling the policies took longer than {limits.RECOMPILE_SECONDS} seconds")
+        pid = 0
+        if status != 0:
+            words_of_it = complaint.decode("utf-8", "replace").strip().splitlines()
+            said = words_of_it[0].removeprefix("guardhook: ") if words_of_it else f"status {status}"
+            raise RefreshError(f"the policies can't be used: {said}")
+        return blob
+    finally:
+        posix.close(out_read)
+        posix.close(err_read)
+        if pid:
+            _kill(pid)
+
+
+def _collect(out: int, err: int, deadline: float) -> tuple[bytes, bytes, bool]:
+    """Both streams until they end. False when the deadline came first."""
+    posix.set_blocking(out, False)
+    posix.set_blocking(err, False)
+    parts: dict[int, list[bytes]] = {out: [], err: []}
+    open_ends = {out, err}
+    size = 0
+    while open_ends:
+        quiet = True
+        for fd in tuple(open_ends):
+            try:
+                chunk = posix.read(fd, 1 << 20)
+            except BlockingIOError:
+                continue
+            quiet = False
+            if chunk:
+                parts[fd].append(chunk)
+                size += len(chunk)
+            else:
+                open_ends.discard(fd)
+        if time.monotonic() > deadline or size > _MOST:
+            return b"", b"", False
+        if quiet:
+            time.sleep(0.002)
+    return b"".join(parts[out]), b"".join(parts[err]), True
+
+
+def _wait(pid: int, deadline: float) -> int | None:
+    while True:
+        done, status = posix.waitpid(pid, posix.WNOHANG)
+        if done:
+            return posix.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(0.002)
+
+
+def _kill(pid: int) -> None:
+    try:
+        posix.killpg(pid, 9)
+        posix.waitpid(pid, 0)
+    except OSError:
+        pass
