@@ -69,11 +69,12 @@ def dumps(value: object) -> str:
     return "".join(_encode(value, 0))
 
 
-def loads(data: bytes, *, replace: bool = False) -> object:
+def loads(data: bytes, *, replace: bool = False, bounded: bool = True) -> object:
     """Parses one JSON text of UTF-8 bytes (a byte-order mark is tolerated).
 
     replace=True swaps undecodable bytes for U+FFFD instead of refusing them (recording only, never judging). Lone
-    surrogate escapes are accepted in both modes, because clients cut text in the middle of a character. Raises PayloadError.
+    surrogate escapes are accepted in both modes, because clients cut text in the middle of a character. bounded=False drops the
+    caps on depth and elements: for our own files, which hold such values inside others. Raises PayloadError.
     """
     if data[:3] == _BOM:
         data = data[3:]
@@ -81,10 +82,10 @@ def loads(data: bytes, *, replace: bool = False) -> object:
         text = data.decode("utf-8", "replace" if replace else "strict")
     except UnicodeDecodeError as error:
         raise PayloadError("encoding", f"the payload is not valid UTF-8 (byte {error.start})") from None
-    return loads_text(text)
+    return loads_text(text, bounded=bounded)
 
 
-def loads_text(text: str) -> object:
+def loads_text(text: str, *, bounded: bool = True) -> object:
     """As `loads`, for text that is already decoded (JSON inside a JSON string)."""
     body = text.strip(_SPACE)
     if not body:
@@ -104,7 +105,7 @@ def loads_text(text: str) -> object:
     if end != len(body):
         raise PayloadError("malformed", f"there is text after the JSON value (character {end})")
     opened = body.count("{") + body.count("[")
-    if opened > limits.JSON_DEPTH or opened + body.count(",") >= limits.JSON_ELEMENTS:
+    if bounded and (opened > limits.JSON_DEPTH or opened + body.count(",") >= limits.JSON_ELEMENTS):
         _check_shape(value)
     return value
 
@@ -115,17 +116,14 @@ def _check_shape(value: object) -> None:
     depth = 0
     elements = 1
     while level:
-        depth += 1
-        if depth > limits.JSON_DEPTH + 1:
+        containers = [item for item in level if isinstance(item, (dict, list))]
+        depth += bool(containers)
+        if depth > limits.JSON_DEPTH:
             raise PayloadError("nesting", f"the payload is nested deeper than {limits.JSON_DEPTH} levels")
         below: list[object] = []
-        for item in level:
-            if isinstance(item, dict):
-                elements += len(item)
-                below.extend(item.values())
-            elif isinstance(item, list):
-                elements += len(item)
-                below.extend(item)
+        for item in containers:
+            elements += len(item)
+            below.extend(item.values() if isinstance(item, dict) else item)
         if elements > limits.JSON_ELEMENTS:
             raise PayloadError("elements", f"the payload has more than {limits.JSON_ELEMENTS} elements")
         level = below

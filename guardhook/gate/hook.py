@@ -285,8 +285,17 @@ def recognition_env(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def main(argv: list[str] | None = None) -> NoReturn:
-    """Runs one hook invocation and ends the process."""
+    """Runs one hook invocation and ends the process. Nothing gets past it: no exception, no return."""
     words = sys.argv[1:] if argv is None else argv
+    try:
+        _guarded(words)
+    except BaseException:
+        # Even reporting the fault failed. Below here there is nothing left that could.
+        last_resort(words)
+    last_resort(words)
+
+
+def _guarded(words: list[str]) -> None:
     hook = Hook(words)
     try:
         hook.run()
@@ -300,3 +309,13 @@ def main(argv: list[str] | None = None) -> NoReturn:
         hook.fail("usage", f"{error}; the registration of guardhook is wrong, run `guardhook doctor`")
     except BaseException as error:
         hook.fail("internal", f"guardhook failed ({type(error).__name__}); nothing is allowed until it works again")
+
+
+def last_resort(words: list[str]) -> NoReturn:
+    """Blocks (or stays silent, observing) with what the interpreter itself offers."""
+    try:
+        if not options_module.enforcing(words):
+            posix._exit(0)
+        posix.write(2, b"guardhook: blocked: guardhook failed; nothing is allowed until it works again\n")
+    finally:
+        posix._exit(BLOCK_STATUS)

@@ -1,0 +1,72 @@
+"""Folding: both sides of a comparison lose their tricks."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from guardhook.core import text
+
+HIDERS = [
+    "\u200b", "\u200c", "\u200d", "\ufeff", "\u00ad", "\u2060", "\ufe0f", "\u180e", "\u200e", "\u200f", "\u034f", "\u115f",
+    "\u0332", "\u0301", "\u20e3", "\x00", "\x08", "\x7f", "\U000e0041", "\u202e", "\u2066", "\u3164", "\u17b4", "\U000e01ef",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("hider", HIDERS)
+def test_invisible_characters_do_not_hide_a_word(hider: str) -> None:
+    assert text.fold("del" + hider + "ete") == "delete"
+    assert text.fold(hider + "RM" + hider) == "rm"
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    ["DELETE", "ｄｅｌｅｔｅ", "𝐝𝐞𝐥𝐞𝐭𝐞", "𝓭𝓮𝓵𝓮𝓽𝓮", "dé\u0332lete".replace("é", "e"), "ⓓⓔⓛⓔⓣⓔ", "Ｄ\u200bＥＬＥＴＥ"],
+)
+def test_compatibility_forms_fold(spelled: str) -> None:
+    assert text.fold(spelled) == "delete"
+
+
+@pytest.mark.parametrize(
+    "spelled", ["dеlete", "deletе", "ԁelete", "dеlеtе", "delετε".replace("τ", "t"), "dᴇlete", "deⅼete"]
+)
+def test_look_alikes_have_the_skeleton_of_what_they_imitate(spelled: str) -> None:
+    assert text.skeleton(text.fold(spelled)) == "delete"
+
+
+def test_line_ends_stay_in_texts_and_go_from_names() -> None:
+    assert text.fold("a\n\tB\r") == "a\n\tb\r"
+    assert text.fold_name("del\nete\t") == "delete"
+
+
+@pytest.mark.parametrize("dash", ["‐", "‑", "–", "—", "−", "﹣", "－"])
+def test_dashes_read_as_options(dash: str) -> None:
+    assert text.skeleton(text.fold(dash + "rf")) == "-rf"
+
+
+def test_invisible_names_what_hides() -> None:
+    assert text.invisible("a\u200bb\u202ec") == ["\u200b", "\u202e"]
+    assert text.invisible("plain\n\ttext") == []
+    assert text.invisible("a\x00b") == ["\x00"]
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=400, deadline=None)
+def test_folding_is_idempotent_and_total(value: str) -> None:
+    once = text.fold(value)
+    assert text.fold(once) == once
+    assert text.skeleton(text.skeleton(once)) == text.skeleton(once)
+    assert not text.invisible(once)
+
+
+@given(
+    st.text(alphabet="abcxyz -/.", max_size=20),
+    st.lists(st.tuples(st.integers(0, 20), st.sampled_from(HIDERS)), max_size=6),
+)
+@settings(max_examples=300, deadline=None)
+def test_sprinkled_invisibles_never_change_the_folded_form(word: str, where: list[tuple[int, str]]) -> None:
+    spelled = word
+    for position, hider in where:
+        spelled = spelled[:position] + hider + spelled[position:]
+    assert text.fold(spelled) == text.fold(word)

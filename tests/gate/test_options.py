@@ -1,0 +1,55 @@
+"""The hook's command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from guardhook.gate import options
+
+
+def test_no_arguments_at_all_enforce() -> None:
+    assert options.parse([]).enforce
+
+
+@pytest.mark.parametrize("argv", [["hook"], ["hook", "PreToolUse"], ["hook", "--dialect", "codex"]])
+def test_without_the_flag_it_observes(argv: list[str]) -> None:
+    assert not options.parse(argv).enforce
+
+
+def test_everything_is_understood() -> None:
+    parsed = options.parse(
+        [
+            "hook",
+            "PreToolUse",
+            "--enforce",
+            "--dialect",
+            "codex",
+            "--dir=/x",
+            "--no-input",
+            "--allow-empty",
+            "--verdict-fd",
+            "3",
+        ]
+    )
+    assert (parsed.event, parsed.enforce, parsed.dialect, parsed.directory) == ("PreToolUse", True, "codex", "/x")
+    assert (parsed.no_input, parsed.allow_empty, parsed.verdict_fd) == (True, True, 3)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--enforec"],
+        ["-x"],
+        ["--dialect"],
+        ["--dialect", ""],
+        ["--dir="],
+        ["--verdict-fd", "2"],
+        ["--verdict-fd", "x"],
+        ["--verdict-fd", "99999"],
+        ["--no-input=1"],
+        ["PreToolUse", "PostToolUse"],
+    ],
+)
+def test_typos_are_errors(argv: list[str]) -> None:
+    with pytest.raises(options.OptionError):
+        options.parse(["hook", *argv])
