@@ -1,0 +1,72 @@
+"""The drivers themselves, with small stand-in hooks: a test with a real client is only worth something if it can see both outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from realclients import process
+from realclients.driver import KINDS, RAN, Home, run
+
+DENY = "cat > /dev/null\necho 'stand-in says no' >&2\nexit 2\n"
+SILENT = "cat > /dev/null\nexit 0\n"
+RECORD = 'cat > "$(dirname "$0")/seen"\nexit 0\n'
+KILLED = "cat > /dev/null\nkill -KILL $$\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_hook_the_tool_runs(plain: Home, kind: str) -> None:
+    result = run(plain, kind)
+    assert result.ran, result.story()
+    assert result.rc == 0 and len(result.model_got) == 1 and not result.leftovers, result.story()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hook_that_blocks_is_seen_as_blocking(stand_in: Callable[[str], Home], kind: str) -> None:
+    result = run(stand_in(DENY), kind)
+    assert not result.ran, result.story()
+    assert result.rc == 0 and "stand-in says no" in result.told, result.story()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_silent_hook_lets_the_tool_run_and_saw_the_call(stand_in: Callable[[str], Home], kind: str) -> None:
+    home = stand_in(RECORD)
+    seen = home.base / "programs" / "seen"
+    seen.unlink(missing_ok=True)
+    result = run(home, kind, "GH-SEEN")
+    assert result.ran, result.story()
+    payload = seen.read_text()
+    assert f'"hook_event_name":"{home.driver.gate_event}"' in payload and "GH-SEEN.marker" in payload
+
+
+def test_all_clients_run_the_tool_when_a_bare_hook_dies(stand_in: Callable[[str], Home]) -> None:
+    """Why the launcher exists: without it, a guard that is killed guards nothing."""
+    result = run(stand_in(KILLED))
+    assert result.ran, result.story()
+
+
+def test_a_session_that_hangs_is_ended_and_leaves_nothing_behind(stand_in: Callable[[str], Home]) -> None:
+    home = stand_in("cat > /dev/null\nexec sleep 300\n")
+    result = run(home, limit=6)
+    assert result.rc is None and not result.ran, result.story()
+    assert process.running_below(home.base) == []
+
+
+@pytest.mark.skipif(not process.namespaces(), reason="no network namespaces here: loopback of the machine is used")
+def test_the_client_reaches_nothing_but_the_scripted_model(plain: Home) -> None:
+    """The shell tool shares the client's network: it sees loopback only."""
+    work = plain.work()
+    call = plain.driver.shell(f"ip -o link > '{work}/links'; cat /proc/net/dev > '{work}/dev'")
+    result = run(plain, turns=[(call,)], work=work)
+    names = [line.partition(":")[0].strip() for line in (work / "dev").read_text().splitlines()[2:]]
+    assert names == ["lo"], result.story()
+
+
+def test_the_mark_of_a_tool_is_its_own_text(plain: Home) -> None:
+    """An empty or foreign file is not taken for a tool that ran."""
+    work = plain.work()
+    (work / "GH-PLAIN.marker").write_text("")
+    result = run(plain, turns=[], work=work)
+    assert not result.ran and result.rc == 0, result.story()
+    (work / "GH-PLAIN.marker").write_text(RAN)
+    assert run(plain, turns=[], work=work).ran
