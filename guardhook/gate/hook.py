@@ -133,7 +133,11 @@ class Hook:
         sets, current = judge.project_sets(self.folders, event, pinned, self._refresh_project)
         self.root = pinned or current
         self.verdict = judge.decide(
-            [self.compiled, *sets], event, facts_of(self.folders, event), allow_empty=self.options.allow_empty
+            [self.compiled, *sets],
+            event,
+            facts_of(self.folders, event),
+            allow_empty=self.options.allow_empty,
+            data_folder=self.folders.data,
         )
         self.answer = self.dialect.answer(event, self.verdict)  # type: ignore[attr-defined]
 

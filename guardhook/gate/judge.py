@@ -65,8 +65,11 @@ def project_sets(
     return sets, current
 
 
-def decide(sets: list[Compiled], event: Event, facts: object, *, allow_empty: bool) -> Verdict:
-    """Judges the event under the policy sets (the first one is shipped, system and user together)."""
+def decide(sets: list[Compiled], event: Event, facts: object, *, allow_empty: bool, data_folder: str = "") -> Verdict:
+    """Judges the event under the policy sets (the first one is shipped, system and user together).
+
+    data_folder is guardhook's own, for events about the harness's settings.
+    """
     started = time.perf_counter_ns()
     verdict = precheck(event)
     if verdict is None:
@@ -79,6 +82,12 @@ def decide(sets: list[Compiled], event: Event, facts: object, *, allow_empty: bo
 
             effects = analyse(event, facts)
             verdict = match.judge(sets, event, effects)
+    if event.event == "config_change" and data_folder:
+        from guardhook.gate import configchange
+
+        own = configchange.judge(event, data_folder)
+        if own is not None:
+            verdict = stricter(own, verdict)
     verdict.set = "+".join(one.set for one in sets)[:200]
     verdict.us = (time.perf_counter_ns() - started) // 1000
     preset = sets[0].config.get("preset") if sets else None
