@@ -20,6 +20,10 @@ ROWS = rows(newest=os.environ.get("GUARDHOOK_NEWEST") == "1")
 REQUIRED = os.environ.get("GUARDHOOK_REQUIRE_CLIENTS") == "1"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "dialects(*names): only the rows of versions.toml with these dialects")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`row` takes the rows of versions.toml; `@pytest.mark.dialects("codex", …)` narrows them."""
     if "row" not in metafunc.fixturenames:

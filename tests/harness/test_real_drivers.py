@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 
 import pytest
-from realclients import process
+from realclients import process, terminal
 from realclients.driver import KINDS, RAN, Home, run
 
 DENY = "cat > /dev/null\necho 'stand-in says no' >&2\nexit 2\n"
-SILENT = "cat > /dev/null\nexit 0\n"
 RECORD = 'cat > "$(dirname "$0")/seen"\nexit 0\n'
 KILLED = "cat > /dev/null\nkill -KILL $$\n"
 
@@ -70,3 +70,34 @@ def test_the_mark_of_a_tool_is_its_own_text(plain: Home) -> None:
     assert not result.ran and result.rc == 0, result.story()
     (work / "GH-PLAIN.marker").write_text(RAN)
     assert run(plain, turns=[], work=work).ran
+
+
+@pytest.mark.dialects("claude-code", "codex", "gemini")
+@pytest.mark.parametrize("word, runs", [("GH-PLAIN", True), ("GH-DENY", False)])
+def test_a_sub_agents_call_reaches_the_hook(stand_in: Callable[[str], Home], word: str, runs: bool) -> None:
+    home = stand_in("! grep -q GH-DENY && exit 0\necho 'stand-in says no' >&2\nexit 2\n")
+    work = home.work()
+    call = home.driver.call("shell", work / f"{word}.marker")
+    result = run(home, word=word, work=work, turns=home.driver.delegate("SUBTASK"), threads={"SUBTASK": [(call,)]})
+    assert result.ran is runs and result.rc == 0, result.story()
+    assert ("stand-in says no" in result.told) is not runs, result.story()
+
+
+ASK = """cat > /dev/null
+echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"stand-in wonders"}}'
+"""
+
+
+@pytest.mark.dialects("claude-code")
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="REAL CLIENT NOT TESTED: Claude Code at a terminal: no tmux")
+@pytest.mark.parametrize("key, runs", [("Enter", True), ("Escape", False)])
+def test_an_asked_person_decides(stand_in: Callable[[str], Home], key: str, runs: bool) -> None:
+    with terminal.claude(stand_in(ASK), "shell", "GH-ASK") as session:
+        session.wait("stand-in wonders")
+        assert not session.ran
+        session.press(key)
+        if runs:
+            session.wait_until_model_asked(2)
+        else:
+            session.wait("Interrupted|interrupted|rejected")
+        assert session.ran is runs, session.screen()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from realclients.anthropic import Messages
 from realclients.driver import MCP_NAME, Driver, Home, Hook, mcp_settings
-from realclients.modelserver import Call, ModelServer, Script
+from realclients.modelserver import Call, ModelServer, Script, Turn
 
 KEY = "sk-ant-test-00000000000000000000"
 SETTINGS = ".claude/settings.json"
@@ -50,11 +50,20 @@ class ClaudeCode(Driver):
             "DISABLE_AUTOUPDATER": "1",
         }
 
+    def trust(self, home: Home, work: Path) -> None:
+        """Answers the question about the folder beforehand; headless sessions don't ask it."""
+        state = home.read_json(".claude.json")
+        answered = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        home.write(".claude.json", {**state, "projects": {**state.get("projects", {}), str(work): answered}})
+
     def shell(self, command: str) -> Call:
         return Call("Bash", {"command": command, "description": "scripted"})
 
     def write(self, path: Path, text: str) -> Call:
         return Call("Write", {"file_path": str(path), "content": text})
+
+    def delegate(self, task: str) -> list[Turn]:
+        return [(Call("Agent", {"description": "scripted", "prompt": task, "subagent_type": "general-purpose"}),)]
 
     def reported(self, stdout: str, stderr: str) -> list[str]:
         found = []

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from realclients.driver import MCP_NAME, MCP_SERVER, Driver, Home, Hook
-from realclients.modelserver import Call, ModelServer, Script
+from realclients.modelserver import Call, ModelServer, Script, Turn
 from realclients.responses import Responses
 
 SETTINGS = ".codex/config.toml"
@@ -81,6 +81,10 @@ try {{ text(await tools.exec_command({{cmd: {json.dumps(command)}}})); }} catch 
 text('the cell went on');
 """
         return Call("exec", script)
+
+    def delegate(self, task: str) -> list[Turn]:
+        spawn = Call("spawn_agent", {"message": task, "agent_type": "default"}, namespace="multi_agent_v1")
+        return [(spawn,), (self.shell("sleep 2"),)]
 
     def reported(self, stdout: str, stderr: str) -> list[str]:
         return [line.strip() for line in stderr.splitlines() if line.startswith("hook")]

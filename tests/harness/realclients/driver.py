@@ -158,6 +158,10 @@ class Driver:
     def mcp(self, path: Path, text: str) -> Call:
         return Call(self.mcp_tool, {"path": str(path), "text": text})
 
+    def delegate(self, task: str) -> list[Turn]:
+        """Turns in which the model hands a task to a sub-agent and gives it the time to do it."""
+        raise NotImplementedError
+
     def reported(self, stdout: str, stderr: str) -> list[str]:
         """What the client says about hook runs, if it says anything."""
         return []
@@ -189,7 +193,7 @@ def run(
     if turns is None:
         turns = [(Say("I will do it."), driver.call(kind, marker))]
     server = driver.server(Script(turns, **(threads or {})))
-    with process.served(server) as (port, listener):
+    with process.reserved() as (port, listener):
         words, extra = driver.command(home, work, port, prompt)
         ended = process.run(
             [*words, *arguments], env={**home.environment(), **extra, **(env or {})}, cwd=work, limit=limit,

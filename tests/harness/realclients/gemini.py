@@ -9,7 +9,7 @@ from typing import Any
 
 from realclients.driver import MCP_NAME, Driver, Home, Hook, mcp_settings
 from realclients.generatecontent import GenerateContent
-from realclients.modelserver import Call, ModelServer, Script
+from realclients.modelserver import Call, ModelServer, Script, Turn
 
 
 class Gemini(Driver):
@@ -58,6 +58,9 @@ class Gemini(Driver):
     def write(self, path: Path, text: str) -> Call:
         return Call("write_file", {"file_path": str(path), "content": text})
 
+    def delegate(self, task: str) -> list[Turn]:
+        return [(Call("invoke_agent", {"agent_name": "generalist", "prompt": task}),)]
+
     def reported(self, stdout: str, stderr: str) -> list[str]:
         return [line.strip() for line in stderr.splitlines() if "hook" in line.lower()]
 
@@ -73,3 +76,6 @@ class QwenCode(Gemini):
     def command(self, home: Home, work: Path, port: int, prompt: str) -> tuple[list[str], dict[str, str]]:
         words, extra = super().command(home, work, port, prompt)
         return [*words, "--auth-type", "gemini"], extra
+
+    def delegate(self, task: str) -> list[Turn]:
+        return [(Call("agent", {"description": "scripted", "prompt": task, "subagent_type": "general-purpose"}),)]

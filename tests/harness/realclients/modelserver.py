@@ -48,9 +48,9 @@ class Script:
         self._lengths: dict[str, list[int]] = {name: [] for name in self._turns}
         self._lock = threading.Lock()
 
-    def turn(self, first_text: str, length: int) -> tuple[str, int, Turn]:
+    def turn(self, user_text: str, length: int) -> tuple[str, int, Turn]:
         """The conversation's name, the number of the turn and the turn."""
-        name = next((marker for marker in self._turns if marker != "main" and marker in first_text), "main")
+        name = next((marker for marker in self._turns if marker != "main" and marker in user_text), "main")
         with self._lock:
             seen = self._lengths[name]
             if length not in seen:

@@ -11,9 +11,10 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from realclients.modelserver import ModelServer
 
@@ -44,8 +45,8 @@ _PROBE = "import runpy, sys; runpy.run_path(sys.argv[1])['leave_network']()"
 
 
 @contextlib.contextmanager
-def served(server: ModelServer):  # type: ignore[no-untyped-def]
-    """Gives the port that the server will have; the server itself starts with the client (see run)."""
+def reserved() -> Iterator[tuple[int, socket.socket | None]]:
+    """Gives the port that the model server will have, and outside of a namespace also its socket (see run)."""
     if namespaces():
         yield INSIDE_PORT, None
         return
@@ -63,24 +64,10 @@ def run(
     the result and ended.
     """
     token = uuid.uuid4().hex
-    env = {**env, TOKEN: token}
     out, err = scratch / f"out-{token[:8]}", scratch / f"err-{token[:8]}"
     started = time.monotonic()
     with out.open("wb") as out_file, err.open("wb") as err_file:
-        streams = {"stdin": subprocess.DEVNULL, "stdout": out_file, "stderr": err_file}
-        if namespaces():
-            ours, theirs = socket.socketpair()
-            with ours, theirs:
-                words = [sys.executable, "-I", "-S", str(ISOLATE), str(theirs.fileno()), str(port), *argv]
-                process = subprocess.Popen(
-                    words, cwd=cwd, env=dict(env), start_new_session=True, pass_fds=[theirs.fileno()], **streams
-                )  # type: ignore[call-overload]
-                theirs.close()
-                _, descriptors, _, _ = socket.recv_fds(ours, 16, 1)
-                inner = socket.socket(fileno=descriptors[0]) if descriptors else None
-        else:
-            process = subprocess.Popen(argv, cwd=cwd, env=dict(env), start_new_session=True, **streams)  # type: ignore[call-overload]
-            inner = listener
+        process, inner = start(argv, {**env, TOKEN: token}, cwd, port, listener, stdout=out_file, stderr=err_file)
         if server is not None and inner is not None:
             server.start(inner)
         elif inner is not None:
@@ -90,7 +77,7 @@ def run(
         except subprocess.TimeoutExpired:
             rc = None
     seconds = time.monotonic() - started
-    leftovers = _sweep(process.pid, token, scratch)
+    leftovers = sweep(process.pid, token, scratch)
     process.wait(30)
     if server is not None:
         server.stop()
@@ -100,7 +87,28 @@ def run(
     return Ended(rc, texts[0], texts[1], seconds, leftovers)
 
 
-def _sweep(group: int, token: str, scratch: Path) -> list[str]:
+def start(
+    argv: Sequence[str], env: Mapping[str, str], cwd: Path, port: int, listener: socket.socket | None, stdout: IO[bytes], stderr: IO[bytes]
+) -> tuple[subprocess.Popen[bytes], socket.socket | None]:  # fmt: skip
+    """Starts argv without network, in its own process group; gives the process and the socket that a model server can answer on."""
+    if not namespaces():
+        process = subprocess.Popen(
+            argv, cwd=cwd, env=dict(env), start_new_session=True, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
+        )
+        return process, listener
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        words = [sys.executable, "-I", "-S", str(ISOLATE), str(theirs.fileno()), str(port), *argv]
+        process = subprocess.Popen(
+            words, cwd=cwd, env=dict(env), start_new_session=True, pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+        )  # fmt: skip
+        theirs.close()
+        _, descriptors, _, _ = socket.recv_fds(ours, 16, 1)
+    return process, socket.socket(fileno=descriptors[0]) if descriptors else None
+
+
+def sweep(group: int, token: str, scratch: Path) -> list[str]:
     """Ends the client's process group and every descendant that left it; says what was found alive."""
     found = []
     grace = time.monotonic() + 1.0

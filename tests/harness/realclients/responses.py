@@ -13,8 +13,9 @@ class Responses(ModelServer):
         if request.method != "POST" or not request.path.partition("?")[0].endswith("/responses"):
             return Reply.json({"error": {"message": "no such path"}}, 404)
         history = request.body["input"]
-        first = next((_text(item) for item in history if item.get("role") == "user"), "")
-        name, number, turn = self.script.turn(first, len(history))
+        # What the user said comes after messages about the environment, and a sub-agent's task is a user message too.
+        said = "\n".join(_text(item) for item in history if item.get("role") == "user")
+        name, number, turn = self.script.turn(said, len(history))
         identity = f"resp_{name}_{number}"
         events: list[tuple[str, dict[str, Any]]] = [("response.created", {"response": {"id": identity}})]
         for index, part in enumerate(turn):
