@@ -70,6 +70,7 @@ class Event:
         "session",
         "shell",
         "step_type",
+        "surface",
         "tool",
         "undecidable",
         "urls",
@@ -87,6 +88,7 @@ class Event:
         self.cwd: str | None = None
         self.client: str | None = None  # client version, where payload or environment tell it
         self.mode: str | None = None  # permission mode, in the harness's own word
+        self.surface: str | None = None  # which front end of the harness asks, where the environment tells it
         self.tool: str | None = None  # native tool name
         self.kind: str | None = None  # one of KINDS for tool events, else None
         self.input: object = None  # the tool's raw input (nested JSON strings already parsed)
