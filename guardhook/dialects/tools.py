@@ -1,0 +1,527 @@
+"""What a tool call is about, whatever the harness calls its tools: kind, commands, files, addresses.
+
+The kind comes from the tool's name alone. `commands` holds text for a shell; a call of another kind has some when its
+input carries a shell line under a well-known key (an MCP server that runs commands): its kind stays what it is, but
+what it would run can be judged like any other command. The same holds for files and addresses of MCP and unknown tools: they are
+collected from well-known keys, and what happens to the file is guessed from the tool's name, reading being the guess
+where neither the name nor a new text says otherwise.
+"""
+
+from __future__ import annotations
+
+from guardhook.core.event import Event, FileTarget
+from guardhook.core.jsontext import PayloadError, loads_text
+from guardhook.core.text import fold_name
+from guardhook.dialects import patches
+
+# Lower-case tool name -> kind. Names are looked up as they are, then without a harness's own prefix.
+KINDS = {
+    "bash": "shell", "shell": "shell", "sh": "shell", "zsh": "shell", "powershell": "shell", "pwsh": "shell",
+    "cmd": "shell", "execute_bash": "shell", "execute_pwsh": "shell", "execute_command": "shell", "execute": "shell",
+    "exec": "shell", "exec_command": "shell", "run_shell_command": "shell", "run_terminal_command": "shell",
+    "run_terminal_cmd": "shell", "run_in_terminal": "shell", "runterminalcommand": "shell", "runinterminal": "shell",
+    "run_command": "shell", "run_commands": "shell", "terminal": "shell", "launch-process": "shell",
+    "developer__shell": "shell", "process.start": "shell", "process_start": "shell", "shell_command": "shell",
+    "local_shell": "shell", "execute_code": "shell", "write_stdin": "shell", "write_bash": "shell",
+    "write_powershell": "shell", "write-process": "shell", "process.write": "shell", "process_write": "shell",
+    "write": "file_write", "write_file": "file_write", "write_to_file": "file_write", "create": "file_write",
+    "create_file": "file_write", "createfile": "file_write", "save-file": "file_write", "fs_write": "file_write",
+    "edit": "file_edit", "edit_file": "file_edit", "editfiles": "file_edit", "multiedit": "file_edit",
+    "multi_edit": "file_edit", "strreplace": "file_edit", "str_replace": "file_edit",
+    "str_replace_editor": "file_edit", "str-replace-editor": "file_edit", "str_replace_based_edit_tool": "file_edit",
+    "replace_string_in_file": "file_edit", "multi_replace_string_in_file": "file_edit",
+    "insert_edit_into_file": "file_edit", "replace_in_file": "file_edit", "replace_file_content": "file_edit",
+    "multi_replace_file_content": "file_edit", "replace": "file_edit", "search_replace": "file_edit",
+    "editor": "file_edit", "file_editor": "file_edit", "developer__text_editor": "file_edit", "fs_append": "file_edit",
+    "patch": "file_edit", "apply_patch": "file_edit", "applypatch": "file_edit", "delete": "file_edit",
+    "delete_file": "file_edit", "remove-files": "file_edit", "write_code": "file_edit", "notebookedit": "file_edit",
+    "notebook_edit": "file_edit",
+    "read": "file_read", "read_file": "file_read", "read_files": "file_read", "read_many_files": "file_read",
+    "view": "file_read", "view_file": "file_read", "view_image": "file_read", "fs_read": "file_read",
+    "read_code": "file_read", "readfile": "file_read", "notebookread": "file_read",
+    "grep": "search", "glob": "search", "ls": "search", "list": "search", "grep_search": "search",
+    "file_search": "search", "semantic_search": "search", "search_files": "search", "search_codebase": "search",
+    "codebase-retrieval": "search", "codebase_search": "search", "list_directory": "search", "list_dir": "search",
+    "search_file_content": "search", "find_by_name": "search",
+    "webfetch": "web_fetch", "web_fetch": "web_fetch", "web-fetch": "web_fetch", "fetch": "web_fetch",
+    "fetchurl": "web_fetch", "fetch_webpage": "web_fetch", "fetch_web_content": "web_fetch",
+    "web_extract": "web_fetch", "download": "web_fetch", "websearch": "web_fetch", "web_search": "web_fetch",
+    "web-search": "web_fetch", "google_web_search": "web_fetch", "read_url_content": "web_fetch",
+    "use_mcp_tool": "mcp", "use_tool": "mcp", "mcp_tool_use": "mcp",
+    "task": "subagent", "agent": "subagent", "agents.spawn": "subagent", "delegate": "subagent",
+    "delegate_task": "subagent", "run_subagent": "subagent", "runsubagent": "subagent", "agentic_fetch": "subagent",
+    "spawn_agent": "subagent", "collaborationspawn_agent": "subagent", "invoke_agent": "subagent",
+}  # fmt: skip
+_PREFIXES = ("file_system.",)
+
+# Tools that type into a process which is already running: what is typed is the command.
+TYPED = frozenset(("write_stdin", "write_bash", "write_powershell", "write-process", "process.write", "process_write"))
+_TYPED_KEYS = ("chars", "input", "input_text", "text", "data", "stdin", "command")
+_COMMAND_KEYS = (
+    "command", "commands", "cmd", "command_line", "commandLine", "CommandLine", "shell_command", "shellCommand",
+)  # fmt: skip
+_DIRECTORY_KEYS = ("cwd", "dir_path", "directory", "workdir", "working_directory", "working_dir", "Cwd")
+# Tools whose `command` is an operation (view, create, str_replace …) and never a shell line.
+_OPERATIONS = frozenset((
+    "str_replace_editor", "str_replace_based_edit_tool", "file_editor", "developer__text_editor", "fs_write", "fs_read",
+    "editor", "str-replace-editor",
+))  # fmt: skip
+_PATCHES = frozenset(("apply_patch", "applypatch"))
+_PATCH_KEYS = ("command", "input", "patch", "patch_text", "patchText", "diff")
+_DELETES = frozenset(("delete", "delete_file", "remove-files"))
+
+_PATH_KEYS = (
+    "file_path", "path", "filePath", "filepath", "file", "filename", "paths", "file_paths", "filePaths",
+    "notebook_path", "target_file", "TargetFile", "AbsolutePath", "absolute_path", "SearchPath", "SearchDirectory",
+    "DirectoryPath", "dir_path", "directory", "dir", "folder",
+)  # fmt: skip
+_CONTENT_KEYS = (
+    "content", "file_text", "file_content", "contents", "new_string", "new_str", "newString", "new_text", "newText",
+    "new_source", "code", "insert_text", "CodeContent", "ReplacementContent", "text", "diff",
+)  # fmt: skip
+_NESTED_KEYS = ("edits", "replacements", "operations", "files", "ReplacementChunks", "requests")
+_URL_KEYS = ("url", "uri", "Url", "urls", "requests", "URL")
+_SOURCE_KEYS = ("source", "src", "from", "old_path", "oldPath", "source_path", "sourcePath")
+_TARGET_KEYS = ("destination", "dest", "dst", "to", "new_path", "newPath", "destination_path", "target", "targetPath")
+_MOVES = frozenset(("move", "rename", "mv"))
+_VERBS = {
+    "write": "write", "save": "write", "create": "write", "put": "write", "append": "write", "upload": "write",
+    "touch": "write", "mkdir": "write", "download": "write", "copy": "write", "cp": "write", "edit": "edit",
+    "patch": "edit", "replace": "edit", "update": "edit", "modify": "edit", "insert": "edit", "chmod": "edit",
+    "chown": "edit", "truncate": "edit", "delete": "delete", "remove": "delete", "unlink": "delete", "rm": "delete",
+    "rmdir": "delete", "trash": "delete", "erase": "delete", "wipe": "delete",
+}  # fmt: skip
+
+
+def kind_of(name: str) -> str:
+    """The kind of a built-in tool by its name, `other` for one that no harness in the table has."""
+    lower = name.strip().lower()
+    for prefix in _PREFIXES:
+        if lower.startswith(prefix):
+            lower = lower[len(prefix) :]
+    return KINDS.get(lower) or ("subagent" if lower.endswith("spawn_agent") else "other")
+
+
+def mcp_name(name: str) -> tuple[str, str] | None:
+    """(server, tool) of a name in one of the forms that harnesses give to MCP tools, else None.
+
+    Forms: mcp__server__tool, MCP:tool, @server/tool, server___tool, mcp_server.tool, mcp_server_tool (where the first
+    part is taken as the server: single underscores can't be told apart).
+    """
+    lower = name.lower()
+    if lower.startswith("mcp__"):
+        server, _, tool = name[5:].partition("__")
+        return server, tool
+    if lower.startswith("mcp:"):
+        return "", name[4:]
+    if name.startswith("@") and "/" in name:
+        server, _, tool = name[1:].partition("/")
+        return server, tool
+    if "___" in name:
+        server, _, tool = name.partition("___")
+        return server, tool
+    if lower.startswith("mcp_") and lower not in KINDS:
+        server, _, tool = name[4:].partition("." if "." in name else "_")
+        return server, tool
+    return None
+
+
+def fill(event: Event) -> None:
+    """Sets kind, input, commands, shell, files, urls, mcp_server, mcp_tool and undecidable from event.tool and event.input."""
+    name = event.tool
+    if name is None or not name.strip():
+        event.kind = "other"
+        event.undecidable = "the payload names no tool"
+        return
+    lower = (name if name.isascii() else fold_name(name)).strip().lower()
+    event.input = _unnest(event, event.input, lower)
+    server_tool = _mcp(event, name, lower)
+    if server_tool is not None:
+        event.kind = "mcp"
+        event.mcp_server, event.mcp_tool = server_tool[0] or None, server_tool[1] or None
+    else:
+        event.kind = kind_of(lower)
+    for prefix in _PREFIXES:
+        lower = lower.removeprefix(prefix)
+    if event.undecidable:
+        return
+    if event.kind == "shell":
+        _shell(event, lower)
+    elif event.kind in ("file_write", "file_edit", "file_read"):
+        _file(event, lower)
+    elif event.kind == "search":
+        _search(event, lower)
+    elif event.kind == "web_fetch":
+        _web(event)
+    else:
+        _open(event)
+
+
+# --- the input itself ----------------------------------------------------------------------------------------
+
+
+def _unnest(event: Event, value: object, lower: str) -> object:
+    """The input with JSON inside a string parsed. A patch may be plain text."""
+    if not isinstance(value, str) or (lower in _PATCHES and not value.lstrip().startswith("{")):
+        return value
+    if not value.strip():
+        return {}
+    try:
+        return loads_text(value)
+    except PayloadError:
+        event.undecidable = "the tool's input is a text that is not JSON"
+        return value
+
+
+def _mcp(event: Event, name: str, lower: str) -> tuple[str, str] | None:
+    """Server and tool when this is a call to an MCP server: what the harness says about it, else the form of the name."""
+    context = event.payload.get("mcp_context")
+    if isinstance(context, dict):
+        return _str(context.get("server_name")), _str(context.get("tool_name"))
+    found = mcp_name(name)
+    source = event.payload.get("mcp_server")
+    if isinstance(source, dict) and _str(source.get("name")):
+        server = _str(source.get("name"))
+        return server, found[1] if found is not None else name
+    if found is None and lower in ("use_mcp_tool", "use_tool", "mcp_tool_use"):
+        return _wrapped(event)
+    if found is None and event.payload.get("is_mcp_tool") is True:
+        return "", name
+    if found is None and event.dialect in ("copilot", "copilot-pascal") and "-" in name and kind_of(name) == "other":
+        server, _, tool = name.partition("-")
+        return server, tool
+    return found
+
+
+def _wrapped(event: Event) -> tuple[str, str]:
+    """A tool that passes its call on to an MCP server: its arguments are the input to look at."""
+    given = event.input
+    if not isinstance(given, dict):
+        event.undecidable = "the input does not say which MCP tool is called"
+        return "", ""
+    server = _first(given, ("server_name", "mcp_server_name", "server"))
+    tool = _first(given, ("tool_name", "mcp_tool_name", "tool", "name"))
+    return server, tool
+
+
+def _str(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _first(given: dict[str, object], keys: tuple[str, ...]) -> str:
+    for key in keys:
+        value = given.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+# --- shell -----------------------------------------------------------------------------------------------------
+
+
+def quote(word: str) -> str:
+    """One word for a POSIX shell."""
+    plain = word.replace("-", "").replace("_", "").replace("/", "").replace(".", "")
+    if plain.isascii() and plain.isalnum():
+        return word
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _shell(event: Event, lower: str) -> None:
+    given = event.input
+    if not isinstance(given, dict):
+        event.undecidable = "a shell tool was called without a command"
+        return
+    if lower in ("powershell", "pwsh", "execute_pwsh", "write_powershell"):
+        event.shell = "powershell"
+    typed = lower in TYPED or given.get("is_input") is True
+    if lower == "execute_code":
+        code = given.get("code", given.get("command"))
+        if isinstance(code, str) and code.strip():
+            # The language is Python; the analyser knows an interpreter with a program on its command line.
+            event.commands = ["python3 -c " + quote(code)]
+            return
+    keys = _TYPED_KEYS if typed else _COMMAND_KEYS
+    seen = False
+    for key in keys:
+        if key in given and given[key] is not None:
+            commands = _commands(key, given[key])
+            if commands is None:
+                event.undecidable = f"the shell tool's {key!r} is not a text"
+                return
+            seen = True
+            event.commands.extend(c for c in commands if c not in event.commands)
+    if not typed and not event.commands:
+        # `{"script": …}` and `{"code": …}` are seen in forks.
+        for key in ("script", "code"):
+            value = given.get(key)
+            if isinstance(value, str) and value.strip():
+                event.commands.append(value)
+    _arguments(event, given)
+    if not event.commands and not (typed and seen):
+        event.undecidable = "a shell tool was called without a command"
+    if not typed and event.undecidable is None:
+        _directory(event, given)
+
+
+def _commands(key: str, value: object) -> list[str] | None:
+    """Shell text from a command in any of the forms that harnesses use, None when there is no sense in it.
+
+    A list under `commands` holds commands, each a text or {command, args}; under any other key it is one argument
+    vector and joined with quotes.
+    """
+    if isinstance(value, str):
+        return [value] if value.strip() else []
+    if isinstance(value, dict):
+        return _one(value)
+    if not isinstance(value, list):
+        return None
+    if key != "commands" and all(isinstance(v, str) for v in value):
+        return [" ".join(quote(v) for v in value if isinstance(v, str))] if value else []
+    found: list[str] = []
+    for item in value:
+        one = _one(item) if isinstance(item, dict) else [item] if isinstance(item, str) else None
+        if one is None:
+            return None
+        found.extend(c for c in one if c.strip())
+    return found
+
+
+def _one(item: dict[str, object]) -> list[str] | None:
+    """Cline's {command, args}: a program and its arguments."""
+    command = item.get("command", item.get("cmd"))
+    if not isinstance(command, str) or not command.strip():
+        return None
+    args = item.get("args")
+    if args is None:
+        return [command]
+    if not isinstance(args, list) or not all(isinstance(a, str) for a in args):
+        return None
+    return [" ".join((command, *(quote(a) for a in args if isinstance(a, str))))]
+
+
+def _arguments(event: Event, given: dict[str, object]) -> None:
+    """`args` beside a single command belongs to it."""
+    args = given.get("args")
+    if args is None or len(event.commands) != 1 or not isinstance(given.get("command"), str):
+        return
+    if isinstance(args, list) and all(isinstance(a, str) for a in args):
+        event.commands[0] = " ".join((event.commands[0], *(quote(a) for a in args if isinstance(a, str))))
+    elif isinstance(args, str):
+        event.commands[0] += " " + args
+    else:
+        event.undecidable = "the shell tool's 'args' is not a list of texts"
+
+
+def _directory(event: Event, given: dict[str, object]) -> None:
+    """A directory of the command's own is spelled out as a change of directory, so that relative paths mean what they will."""
+    for key in _DIRECTORY_KEYS:
+        value = given.get(key)
+        if value is None or value == "" or value == event.cwd or value == ".":
+            continue
+        if not isinstance(value, str):
+            event.undecidable = f"the shell tool's {key!r} is not a text"
+            return
+        path = value.removeprefix("file://")
+        if path == event.cwd:
+            continue
+        change = "Set-Location -LiteralPath '" + path.replace("'", "''") + "'\n"
+        if event.shell != "powershell":
+            change = "cd " + quote(path) + "\n"
+        event.commands = [change + command for command in event.commands]
+        return
+
+
+# --- files -----------------------------------------------------------------------------------------------------
+
+
+def _file(event: Event, lower: str) -> None:
+    if lower in _PATCHES or lower == "patch":
+        _patch(event, lower)
+        if event.undecidable is None or lower in _PATCHES:
+            return
+        event.undecidable = None
+    given = event.input
+    if not isinstance(given, dict):
+        event.undecidable = "a file tool was called without a path"
+        return
+    if lower in _OPERATIONS:
+        _operation(event, given, lower)
+    op = {"file_write": "write", "file_edit": "edit", "file_read": "read"}[event.kind or "file_read"]
+    if lower in _DELETES:
+        op = "delete"
+    _collect(event, given, op)
+    if not event.files:
+        for key, value in given.items():
+            # A path under a name that this table does not know yet.
+            if isinstance(value, str) and value and ("path" in key.lower() or "file" in key.lower()):
+                event.files.append(FileTarget(op, value, _content(given)))
+    if not event.files:
+        event.undecidable = "a file tool was called without a path"
+
+
+def _operation(event: Event, given: dict[str, object], lower: str) -> None:
+    """The kind by the operation that the input names."""
+    command = given.get("command", given.get("mode"))
+    if not isinstance(command, str):
+        return
+    operation = command.strip().lower()
+    if operation in ("view", "read", "line", "directory", "search"):
+        event.kind = "file_read"
+    elif operation in ("create", "write"):
+        event.kind = "file_write"
+    elif lower != "fs_read":
+        event.kind = "file_edit"
+
+
+def _patch(event: Event, lower: str) -> None:
+    given = event.input
+    text: object = given
+    if isinstance(given, dict):
+        text = None
+        for key in _PATCH_KEYS:
+            if isinstance(given.get(key), str):
+                text = given[key]
+                break
+    if isinstance(text, str):
+        event.files = patches.targets(text)
+    if not event.files:
+        event.undecidable = "the patch names no file"
+
+
+def _content(given: dict[str, object]) -> str | None:
+    """The new text of a file, all parts of it: what an edit would put in, never what it replaces."""
+    parts = [v for k in _CONTENT_KEYS if isinstance(v := given.get(k), str)]
+    parts += [v for k, v in given.items() if k.startswith(("new_str_", "new_string_")) and isinstance(v, str)]
+    for key in _NESTED_KEYS:
+        nested = given.get(key)
+        if isinstance(nested, list):
+            parts += [text for item in nested if isinstance(item, dict) and (text := _content(item)) is not None]
+    return "\n".join(parts) if parts else None
+
+
+def _collect(event: Event, given: dict[str, object], op: str) -> None:
+    """Every path that the input names under a known key, with the new text where there is one."""
+    content = _content(given) if op != "read" else None
+    for path in _paths(given):
+        target = FileTarget(op, path, content)
+        if target not in event.files:
+            event.files.append(target)
+    for key in _NESTED_KEYS:
+        nested = given.get(key)
+        for item in nested if isinstance(nested, list) else ():
+            if isinstance(item, dict):
+                _collect(event, item, op)
+            elif isinstance(item, str) and key == "files":
+                event.files.append(FileTarget(op, item, content))
+    include = given.get("include")
+    if event.kind == "file_read" and isinstance(include, list):
+        event.files.extend(FileTarget(op, p) for p in include if isinstance(p, str))
+
+
+def _paths(given: dict[str, object]) -> list[str]:
+    found: list[str] = []
+    for key in _PATH_KEYS:
+        value = given.get(key)
+        for one in value if isinstance(value, list) else (value,):
+            if isinstance(one, str) and one:
+                path = one.removeprefix("file://")
+                if path not in found:
+                    found.append(path)
+    return found
+
+
+# --- the rest --------------------------------------------------------------------------------------------------
+
+
+def _search(event: Event, lower: str) -> None:
+    given = event.input
+    if not isinstance(given, dict):
+        return
+    _collect(event, given, "read")
+    if lower in ("glob", "file_search", "find_by_name", "search_files"):
+        for key in ("pattern", "query", "glob"):
+            value = given.get(key)
+            if isinstance(value, str) and value.startswith(("/", "~", "..")):
+                event.files.append(FileTarget("read", value))
+
+
+def _web(event: Event) -> None:
+    given = event.input
+    if not isinstance(given, dict):
+        return
+    _urls(event, given)
+    prompt = given.get("prompt")
+    if isinstance(prompt, str) and not event.urls:
+        # Gemini passes addresses inside a sentence.
+        for word in prompt.split():
+            at = word.lower().find("http")
+            if at >= 0 and "://" in word[at : at + 9]:
+                event.urls.append(word[at:].rstrip(".,;:!?)]}>\"'"))
+    for path in _paths(given):
+        event.files.append(FileTarget("write", path))
+
+
+def _urls(event: Event, given: dict[str, object]) -> None:
+    for key in _URL_KEYS:
+        value = given.get(key)
+        for one in value if isinstance(value, list) else (value,):
+            address = one.get("url") if isinstance(one, dict) else one
+            if not isinstance(address, str) or not address:
+                continue
+            if address.lower().startswith("file:"):
+                event.files.append(FileTarget("read", address[5:].removeprefix("//")))
+            elif address not in event.urls:
+                event.urls.append(address)
+
+
+def _open(event: Event) -> None:
+    """MCP tools, sub-agents and tools that nobody knows: what their input names under the usual keys."""
+    given = event.input
+    if event.kind == "mcp" and isinstance(given, dict):
+        inner = given.get("arguments", given.get("mcp_tool_arguments", given.get("tool_input")))
+        if isinstance(inner, str):
+            inner = _unnest(event, inner, "")
+        if isinstance(inner, dict):
+            given = inner
+    if not isinstance(given, dict) or event.kind == "subagent":
+        return
+    words = _words(event.mcp_tool or event.tool or "")
+    for key in _COMMAND_KEYS:
+        commands = _commands(key, given.get(key)) if given.get(key) is not None else None
+        event.commands.extend(c for c in commands or () if c not in event.commands)
+    code = given.get("code")
+    if isinstance(code, str) and code.strip():
+        if words & {"python", "ipython", "jupyter"}:
+            event.commands.append("python3 -c " + quote(code))
+        elif words & {"bash", "shell", "sh", "terminal"}:
+            event.commands.append(code)
+        elif words & {"javascript", "node", "js"}:
+            event.commands.append("node -e " + quote(code))
+    _urls(event, given)
+    if words & _MOVES:
+        event.files.extend(FileTarget("move_from", p) for k in _SOURCE_KEYS if (p := _str(given.get(k))))
+        event.files.extend(FileTarget("move_to", p) for k in _TARGET_KEYS if (p := _str(given.get(k))))
+    op = next((_VERBS[w] for w in sorted(words) if w in _VERBS), None)
+    if op is None:
+        op = "write" if _content(given) is not None and _paths(given) else "read"
+    elif words & {"copy", "cp"}:
+        event.files.extend(FileTarget("read", p) for k in _SOURCE_KEYS if (p := _str(given.get(k))))
+        event.files.extend(FileTarget("write", p) for k in _TARGET_KEYS if (p := _str(given.get(k))))
+    _collect(event, given, op)
+
+
+def _words(name: str) -> frozenset[str]:
+    """The words of a tool name, split at signs and at capitals."""
+    out: list[str] = []
+    word = ""
+    for char in name:
+        if not char.isalnum() or (char.isupper() and word and not word[-1].isupper()):
+            if word:
+                out.append(word.lower())
+            word = ""
+        if char.isalnum():
+            word += char
+    if word:
+        out.append(word.lower())
+    return frozenset(out)
