@@ -1,0 +1,212 @@
+"""Turns policy files into the one file that the gate reads. Cold; runs in `guardhook policy compile`."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import marshal
+import os
+import pwd
+import time
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import Any, cast
+
+from guardhook.core.folders import Folders
+from guardhook.policy import check, compiled, index, load
+from guardhook.policy.load import Found, Loaded
+
+LOCK_SECONDS = 10.0
+_NOT_TRUSTED = "blocked by a project policy ({})"
+
+
+class CompileError(Exception):
+    """The compiled file can't be written. The message says why and what to do."""
+
+
+class Result:
+    """What compiling gave: the bytes, and what it was made from. blob says so itself when there were errors."""
+
+    def __init__(self, blob: bytes, loaded: Loaded, path: str) -> None:
+        self.blob = blob
+        self.loaded = loaded
+        self.path = path
+
+    @property
+    def error(self) -> str | None:
+        """The first error of the sources, None when they are fine."""
+        return str(self.loaded.errors[0]) if self.loaded.errors else None
+
+
+def compile_main(folders: Folders, *, redact: Sequence[object] = (), now: float | None = None) -> Result:
+    """Compiles the shipped, system and user layers in memory. redact: frozen redaction rows to carry along."""
+    loaded = load.load(folders, time.time() if now is None else now)
+    body = _body(loaded, "", tuple(redact))
+    return Result(_pack(compiled.origin(folders), loaded, body), loaded, f"{folders.compiled}/{compiled.POLICY_FILE}")
+
+
+def compile_project(folders: Folders, root: str) -> Result:
+    """Compiles the policies of the project at root (absolute path) in memory."""
+    root = root.rstrip("/")
+    loaded = load.load_project(root)
+    body = _body(loaded, "project", ())
+    return Result(_pack(("project", root), loaded, body), loaded, compiled.project_file(folders, root))
+
+
+def write(result: Result) -> None:
+    """Puts the compiled file in place: private folder, lock, temporary file, rename. Raises CompileError."""
+    folder, _, name = result.path.rpartition("/")
+    try:
+        _private(folder)
+        with _locked(folder):
+            temporary = f"{folder}/.{name}.{os.getpid()}"
+            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                with os.fdopen(fd, "wb") as stream:
+                    stream.write(result.blob)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                os.rename(temporary, result.path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+                raise
+            _sync(folder)
+    except OSError as error:
+        raise CompileError(
+            f"the compiled policies can't be written: {error.filename or result.path}: {error.strerror}; "
+            "make the folder writable for yourself only"
+        ) from None
+
+
+def _private(folder: str) -> None:
+    """Makes the folder and its missing parents, 0700. An existing one must be ours and closed to others' writing."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    for path in (folder, folder.rpartition("/")[0]) if folder.endswith(compiled.PROJECT_FOLDER) else (folder,):
+        info = os.lstat(path)
+        if os.path.islink(path) or not os.path.isdir(path):
+            raise NotADirectoryError(20, "not a plain folder", path)
+        if info.st_uid != os.geteuid():
+            raise PermissionError(1, "belongs to another user", path)
+        if info.st_mode & 0o077:
+            os.chmod(path, 0o700)
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    fd = os.open(f"{folder}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(110, "another compiler holds the lock", f"{folder}/.lock") from None
+                time.sleep(0.01)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _sync(folder: str) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _pack(made_for: tuple[str, ...], loaded: Loaded, body: tuple[object, ...]) -> bytes:
+    error = "" if not loaded.errors else str(loaded.errors[0])
+    if len(loaded.errors) > 1:
+        error += f" (and {len(loaded.errors) - 1} more)"
+    parts: Any = (compiled.program_identity(), made_for, tuple(loaded.sources.found), error, body)
+    content = marshal.dumps(parts)
+    return compiled.MAGIC + compiled.digest(content) + content
+
+
+def homes() -> tuple[str, ...]:
+    """What `~` stands for in a policy: the home folder of the user database, as named and with links resolved."""
+    try:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ()
+    return tuple(dict.fromkeys((home, os.path.realpath(home))))
+
+
+def policy_id(layer: str, name: str) -> str:
+    """A short id that stays the same as long as layer and name do: `pol_` and twelve characters."""
+    return "pol_" + blake2b(f"{layer}\0{name}".encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+
+
+def row_of(found: Found, patterns: index.Patterns, home: tuple[str, ...]) -> index.Row:
+    """The row that the gate matches (fields: guardhook.policy.match)."""
+    policy = found.policy
+    on_event, on_effect = index.conditions_of(policy.match.given(), patterns, home)
+    unless = index.conditions_of(policy.unless.given(), patterns, home) if policy.unless is not None else None
+    exceptions = tuple((end, *index.conditions_of(e.match.given(), patterns, home)) for e, end in found.exceptions)
+    text, suggest = policy.reason or policy.description, policy.suggest
+    if found.layer == "project":
+        # A repository's words reach the model only once its user has said that he trusts them.
+        text, suggest = _NOT_TRUSTED.format(policy.name), ""
+    return (
+        policy.name,
+        policy_id(found.layer, policy.name),
+        policy.action,
+        found.layer,
+        policy.priority,
+        text,
+        suggest,
+        on_event,
+        on_effect,
+        unless,
+        exceptions,
+    )
+
+
+def build(
+    policies: Sequence[Found], layer: str = ""
+) -> tuple[str, tuple[bytes, ...], dict[str, object], tuple[bytes, ...]]:
+    """(set id, marshalled rows, index, marshalled patterns) of the policies that are on, given in order."""
+    patterns = index.Patterns()
+    home = homes()
+    entries = [(f.policy.match.given(), row_of(f, patterns, home)) for f in policies if f.on]
+    rows = tuple(marshal.dumps(row) for _, row in entries)
+    frozen = tuple(marshal.dumps(cast(Any, p)) for p in patterns.frozen)
+    # The id names the rules, not the machine or the day: it is taken from their sources.
+    name = blake2b(digest_size=16)
+    for found in policies:
+        if found.on:
+            name.update(
+                repr((found.layer, found.policy, [e for e, _ in found.exceptions])).encode("utf-8", "backslashreplace")
+            )
+    name.update(layer.encode())
+    return name.hexdigest(), rows, dict(index.index_of(list(entries))), frozen
+
+
+def _body(loaded: Loaded, layer: str, redact: tuple[object, ...]) -> tuple[object, ...]:
+    if loaded.errors:
+        return ("", layer, (), {}, (), {}, (), {}, [])
+    ordered = loaded.ordered()
+    set_id, rows, table, patterns = build(ordered, layer)
+    quick: dict[str, object] = {}
+    return (set_id, layer, rows, table, patterns, loaded.config, redact, quick, loaded.problems)
+
+
+def notes(loaded: Loaded) -> list[str]:
+    """What should be known about policies that are on: costly expressions, keys that only audit."""
+    return [
+        f"{found.path}:{found.line}: policy {found.policy.name!r}: {warning}"
+        for found in loaded.ordered()
+        if found.on
+        for warning in check.warnings(found.policy)
+    ]
+
+
+def in_memory(policies: Sequence[Found], config: dict[str, object] | None = None) -> compiled.Compiled:
+    """A usable set straight from policies, for tests of policies and for `guard test`."""
+    ordered = Loaded(policies=list(policies)).ordered()
+    set_id, rows, table, patterns = build(ordered)
+    return compiled.Compiled((set_id, "", rows, table, patterns, config or {"preset": "balanced"}, (), {}, []))

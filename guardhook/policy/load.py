@@ -1,0 +1,378 @@
+"""Reading policy files of all layers, with every error told as file, line and field. Cold.
+
+Shipped, system and user files that can't be read or hold an unusable policy are errors: they block everything until they are
+mended. Files of a project are reported and ignored, because a repository must not be able to stop its user; they may only tighten.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import TypeVar
+
+import msgspec
+
+from guardhook.core import limits
+from guardhook.core.folders import Folders
+from guardhook.policy import check, compiled
+from guardhook.policy.model import (
+    ExceptionFile,
+    OverrideFile,
+    Policy,
+    PolicyException,
+    PolicyFile,
+)
+from guardhook.policy.sources import SourceError, Sources
+
+T = TypeVar("T")
+LAYERS = ("shipped", "system", "user", "project")
+
+
+class PolicyError(Exception):
+    """Something wrong in a policy source. str() is `FILE:LINE: FIELD: what and what to do`."""
+
+    def __init__(self, path: str, line: int | None, where: str, message: str) -> None:
+        place = f"{path}:{line}" if line else path
+        super().__init__(f"{place}: {where}: {message}" if where else f"{place}: {message}")
+        self.path = path
+        self.line = line
+        self.field = where
+        self.message = message
+
+
+@dataclass
+class Found:
+    """One policy and where it stands."""
+
+    policy: Policy
+    layer: str
+    path: str
+    line: int | None
+    on: bool = True  # enabled, after presets and overrides
+    why_off: str = ""
+    exceptions: list[tuple[PolicyException, float]] = field(default_factory=list)
+
+
+@dataclass
+class Loaded:
+    """Everything that the layers say."""
+
+    policies: list[Found] = field(default_factory=list)
+    errors: list[PolicyError] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    expired: list[PolicyException] = field(default_factory=list)
+    sources: Sources = field(default_factory=Sources)
+    config: dict[str, object] = field(default_factory=dict)
+
+    def ordered(self) -> list[Found]:
+        """By priority, high first, then name."""
+        return sorted(self.policies, key=lambda f: (-f.policy.priority, f.policy.name, LAYERS.index(f.layer)))
+
+
+def parse(text: bytes, path: str, type_: type[T]) -> T:
+    """One TOML file as a model. Raises PolicyError."""
+    try:
+        decoded = text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = text[: error.start].count(b"\n") + 1
+        raise PolicyError(path, line, "", "not valid UTF-8; save the file as UTF-8") from None
+    try:
+        data = tomllib.loads(decoded)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        message = str(error) or "nested too deeply"
+        at = re.search(r"\(at line (\d+), column (\d+)\)", message)
+        line_ = int(at[1]) if at else decoded.count("\n") + 1
+        raise PolicyError(path, line_, "", f"not valid TOML: {message}") from None
+    try:
+        return msgspec.convert(data, type_)
+    except msgspec.ValidationError as error:
+        message, _, where = str(error).partition(" - at `$")
+        where = where.rstrip("`").lstrip(".")
+        unknown = re.search(r"unknown field `([^`]*)`", message)
+        if unknown:
+            where = f"{where}.{unknown[1]}" if where else unknown[1]
+            message = f"unknown key; {_known(where)}"
+        missing = re.search(r"missing required field `([^`]*)`", message)
+        if missing:
+            message = f"`{missing[1]}` is missing; add it"
+        raise PolicyError(path, line_of(decoded, where), where, _plain(message)) from None
+
+
+def _plain(message: str) -> str:
+    return message.replace("Expected `str | array`", "Expected text or a list of texts").replace(
+        "Expected `str`", "Expected text"
+    )
+
+
+def _known(where: str) -> str:
+    from guardhook.policy import model
+
+    parts = where.split(".")
+    holder = parts[-2] if len(parts) > 1 else ""
+    kinds: dict[str, type[msgspec.Struct]] = {
+        "": model.PolicyFile,
+        "match": model.Pattern,
+        "unless": model.Pattern,
+        "example": model.Example,
+        "override": model.Override,
+        "exception": model.PolicyException,
+    }
+    kind = kinds.get(holder.partition("[")[0], model.Policy)
+    return f"the keys here are {', '.join(kind.__struct_fields__)}"
+
+
+_HEADER = re.compile(r"^\s*(\[\[?)\s*([A-Za-z_][\w.-]*)\s*\]\]?")
+
+
+def line_of(text: str, where: str) -> int | None:
+    """The line of a field such as `policy[2].match.tool`: the key itself, else the nearest table around it."""
+    if not where:
+        return None
+    steps = [(m[1], int(m[2]) if m[2] else None) for m in re.finditer(r"([\w-]+)(?:\[(\d+)\])?", where)]
+    top, number = steps[0]
+    best: int | None = None
+    counts: dict[str, int] = {}
+    here: list[str] = []
+    quotes = ""
+    for row, line in enumerate(text.split("\n"), 1):
+        if quotes:
+            quotes = "" if line.count(quotes) % 2 else quotes
+            continue
+        header = _HEADER.match(line)
+        if header:
+            here = header[2].split(".")
+            if header[1] == "[[":
+                counts[header[2]] = counts.get(header[2], -1) + 1
+                if len(here) == 1:
+                    counts = {k: v for k, v in counts.items() if "." not in k}
+            if here[0] == top and counts.get(top, 0) == (number or 0) and _leads(here, steps, counts):
+                best = row
+        elif here and here[0] == top and counts.get(top, 0) == (number or 0) and _leads(here, steps, counts):
+            rest = [name for name, _ in steps[len(here) :]]
+            if rest and re.match(rf"\s*\"?{re.escape(rest[0])}\"?\s*[.=]", line):
+                best = row
+                if len(rest) == 1:
+                    return row
+        elif not here and re.match(rf"\s*{re.escape(top)}\s*[.=]", line):
+            return row
+        for mark in ('"""', "'''"):
+            if line.count(mark) % 2:
+                quotes = mark
+                break
+    return best
+
+
+def _leads(here: list[str], steps: list[tuple[str, int | None]], counts: dict[str, int]) -> bool:
+    """Whether the table we are in lies on the way to the field."""
+    if len(here) > len(steps):
+        return False
+    for depth, name in enumerate(here):
+        wanted, number = steps[depth]
+        if name != wanted:
+            return False
+        if depth and number is not None and counts.get(".".join(here[: depth + 1]), 0) != number:
+            return False
+    return True
+
+
+def _checked(text: bytes, path: str, layer: str) -> list[Found]:
+    """The policies of one file. Raises PolicyError for the first thing wrong."""
+    decoded = parse(text, path, PolicyFile)
+    body = text.decode("utf-8")
+    found: list[Found] = []
+    for number, policy in enumerate(decoded.policy):
+        at = f"policy[{number}]"
+        try:
+            check.check(policy)
+        except check.Problem as problem:
+            where = f"{at}.{problem.field}"
+            raise PolicyError(path, line_of(body, where), f"{where} ({policy.name})", str(problem)) from None
+        found.append(Found(policy, layer, path, line_of(body, at)))
+    return found
+
+
+def _read_layer(loaded: Loaded, folder: str, layer: str, note: Callable[[PolicyError], None]) -> None:
+    try:
+        names = loaded.sources.folder(folder)
+    except SourceError as error:
+        note(PolicyError(error.path, None, "", str(error)))
+        return
+    names = names or []
+    if layer == "project" and len(names) > limits.PROJECT_FILES:
+        note(PolicyError(folder, None, "", f"more than {limits.PROJECT_FILES} files; the rest is ignored"))
+        names = names[: limits.PROJECT_FILES]
+    seen: dict[str, Found] = {}
+    for name in names:
+        path = f"{folder}/{name}"
+        try:
+            data = loaded.sources.file(path)
+            found = _checked(data, path, layer) if data is not None else []
+        except SourceError as error:
+            note(PolicyError(error.path, None, "", str(error)))
+            continue
+        except PolicyError as error:
+            note(error)
+            continue
+        for entry in found:
+            before = seen.get(entry.policy.name)
+            if before is not None:
+                where = f"{before.path}:{before.line}"
+                note(
+                    PolicyError(
+                        path, entry.line, "name", f"{entry.policy.name!r} is already defined in {where}; rename one"
+                    )
+                )
+                continue
+            if layer == "project" and entry.policy.action == "allow":
+                note(PolicyError(path, entry.line, "action", "a project may only tighten; `allow` is ignored"))
+                continue
+            seen[entry.policy.name] = entry
+            loaded.policies.append(entry)
+
+
+def shipped_of(loaded: Loaded) -> None:
+    """Reads the shipped layer."""
+    folder = compiled.shipped_folder()
+    stamp = compiled.shipped_digest_file(folder)
+    if stamp is not None:
+        # The folder of a one-file program moves with every start: its stamp stands for it, and its files are not sources.
+        aside = Loaded()
+        data = aside.sources.file(stamp)
+        if data is None:
+            loaded.errors.append(PolicyError(stamp, None, "", "missing; the program is damaged, install it again"))
+            return
+        loaded.sources.text(stamp, data)
+        _read_layer(aside, folder, "shipped", loaded.errors.append)
+        loaded.policies.extend(aside.policies)
+        return
+    _read_layer(loaded, folder, "shipped", loaded.errors.append)
+
+
+def load(folders: Folders, now: float) -> Loaded:
+    """Shipped, system and user policies with overrides, presets and exceptions applied. now: epoch seconds."""
+    from guardhook.policy import config
+
+    loaded = Loaded()
+    shipped_of(loaded)
+    _read_layer(loaded, folders.system_policies, "system", loaded.errors.append)
+    _read_layer(loaded, folders.user_policies, "user", loaded.errors.append)
+    loaded.config = config.read(folders, loaded)
+    _switch(loaded, folders)
+    _except(loaded, folders, now)
+    for found in loaded.policies:
+        given = found.policy.match.given()
+        if not given:
+            loaded.problems.append(
+                f"{found.path}:{found.line}: policy {found.policy.name!r} has an empty match and does nothing"
+            )
+    return loaded
+
+
+def load_project(root: str) -> Loaded:
+    """The policies that a project brings along. What is wrong with them ends up in problems, never in errors."""
+    loaded = Loaded(sources=Sources(project=True))
+    below = f"{root}/{compiled.PROJECT_POLICIES}"
+    parent = below.rpartition("/")[0]
+    if os.path.islink(parent):
+        loaded.sources.found.append((parent, "linkless", compiled.identity(os.lstat(parent)), None))
+        loaded.problems.append(f"{parent}: a link; policies of a project are plain files, so they are ignored")
+        return loaded
+    _read_layer(loaded, below, "project", lambda error: loaded.problems.append(f"{error} (ignored)"))
+    for found in loaded.policies:
+        found.on = found.policy.enabled
+        found.why_off = "" if found.on else "disabled"
+    return loaded
+
+
+def _file(loaded: Loaded, path: str, type_: type[T]) -> tuple[T, str] | None:
+    try:
+        data = loaded.sources.file(path)
+        if data is None:
+            return None
+        return parse(data, path, type_), data.decode("utf-8")
+    except SourceError as error:
+        loaded.errors.append(PolicyError(error.path, None, "", str(error)))
+    except PolicyError as error:
+        loaded.errors.append(error)
+    return None
+
+
+def _switch(loaded: Loaded, folders: Folders) -> None:
+    """Decides which policies are on: `enabled`, the preset, and for shipped ones the user's overrides."""
+    path = f"{folders.config}/overrides.toml"
+    given: dict[str, bool] = {}
+    read = _file(loaded, path, OverrideFile)
+    shipped = {f.policy.name for f in loaded.policies if f.layer == "shipped"}
+    for number, override in enumerate(read[0].override if read else ()):
+        given[override.policy] = override.enabled
+        if read and override.policy not in shipped:
+            line = line_of(read[1], f"override[{number}].policy")
+            loaded.problems.append(
+                f"{path}:{line}: there is no shipped policy {override.policy!r}; remove the override"
+            )
+    preset = loaded.config.get("preset")
+    chosen = "balanced" if preset == "observe" else preset
+    for found in loaded.policies:
+        policy = found.policy
+        if not policy.enabled:
+            found.on, found.why_off = False, "disabled"
+        elif policy.presets is not None and chosen not in policy.presets:
+            found.on, found.why_off = False, f"off in preset {preset}"
+        if found.layer == "shipped" and policy.name in given:
+            found.on = given[policy.name]
+            found.why_off = "" if found.on else "disabled by an override"
+
+
+def expiry(value: date | datetime | str) -> float:
+    """The end of an exception in epoch seconds; a day counts to its end, without a zone in local time. Raises ValueError."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value) if "T" in value or " " in value else date.fromisoformat(value)
+    if isinstance(value, datetime):
+        return value.timestamp()
+    return (datetime(value.year, value.month, value.day) + timedelta(days=1)).astimezone().timestamp()
+
+
+def _except(loaded: Loaded, folders: Folders, now: float) -> None:
+    """Attaches the user's exceptions to the policies they narrow."""
+    path = f"{folders.config}/exceptions.toml"
+    read = _file(loaded, path, ExceptionFile)
+    if read is None:
+        return
+    for number, entry in enumerate(read[0].exception):
+        at = f"exception[{number}]"
+        try:
+            check.pattern(entry.match, "match")
+            if not entry.match.given():
+                raise check.Problem("match", "it is empty; name what is excepted, or disable the policy instead")
+            if not entry.reason.strip():
+                raise check.Problem("reason", "it is empty; say why this is excepted")
+            try:
+                end = expiry(entry.expires)
+            except (ValueError, OverflowError):
+                raise check.Problem("expires", f"{entry.expires!r} is not a date; write it as 2030-01-31") from None
+        except check.Problem as problem:
+            where = f"{at}.{problem.field}"
+            loaded.errors.append(PolicyError(path, line_of(read[1], where), where, str(problem)))
+            continue
+        line = line_of(read[1], f"{at}.policy")
+        if end <= now:
+            day = datetime.fromtimestamp(end, UTC).date()
+            loaded.expired.append(entry)
+            loaded.problems.append(
+                f"{path}:{line}: the exception from {entry.policy!r} expired on {day}; remove or renew it"
+            )
+            continue
+        named = [f for f in loaded.policies if f.policy.name == entry.policy]
+        for found in named:
+            if found.layer != "system":
+                found.exceptions.append((entry, end))
+        if not named:
+            loaded.problems.append(f"{path}:{line}: there is no policy {entry.policy!r}; remove the exception")
+        elif all(f.layer == "system" for f in named):
+            loaded.problems.append(
+                f"{path}:{line}: {entry.policy!r} is a system policy, which a user can't except; it is ignored"
+            )
