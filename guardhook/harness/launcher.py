@@ -23,7 +23,7 @@ class LauncherError(Exception):
 
 
 class Row(NamedTuple):
-    """The answer to one event without a verdict."""
+    """The answer to one event without a verdict. The last row of a dialect has no event: it answers all others."""
 
     event: str
     exit: int
@@ -58,24 +58,12 @@ def collect() -> Table:
     for name in sorted(table.MODULES):
         module = table.load(name)
         facts = module.limits()
-        rows = []
-        for event in sorted(events_of(facts)):
-            answer = module.fallback(event)
-            rows.append(Row(event, answer.exit, answer.stdout, answer.stderr))
+        events = {*facts.events, *facts.observed, *facts.blocking, *getattr(module, "ROUTES", ())} - {""}
+        answers = [(event, module.fallback(event)) for event in sorted(events)] + [("", module.fallback(None))]
+        rows = tuple(Row(event, answer.exit, answer.stdout, answer.stderr) for event, answer in answers)
         statuses = {0, 2} | {row.exit for row in rows} | set(getattr(facts, "statuses", ()))
-        dialects.append(
-            Dialect(name, tuple(rows), tuple(sorted(statuses)), bool(getattr(facts, "observe_answers", False)))
-        )
+        dialects.append(Dialect(name, rows, tuple(sorted(statuses)), bool(getattr(facts, "observe_answers", False))))
     return Table(tuple(dialects), tuple(table.RECOGNITION_ENV), limits.LAUNCHER_ENFORCING, LAUNCHER_OBSERVING)
-
-
-def events_of(facts: object) -> set[str]:
-    """Every native event that the dialect says anything about."""
-    found: set[str] = set()
-    for name in ("events", "register", "blocking", "observing"):
-        value = getattr(facts, name, ())
-        found.update(value)
-    return {event for event in found if event}
 
 
 def c_string(data: bytes) -> str:
@@ -117,7 +105,7 @@ def render_sh(table: Table, template: str) -> str:
     for dialect in table.dialects:
         for row in dialect.rows:
             cases.append(
-                f"    {dialect.name}:{row.event}) out={sh_quote(row.stdout)} err={sh_quote(row.stderr)} status={row.exit} ;;"
+                f"    {dialect.name}:{row.event or '*'}) out={sh_quote(row.stdout)} err={sh_quote(row.stderr)} status={row.exit} ;;"
             )
     names = "|".join(d.name for d in table.dialects)
     statuses = [f"    {d.name}:{s}) return 0 ;;" for d in table.dialects for s in d.statuses]

@@ -21,6 +21,7 @@ TABLE = launcher.Table(
                 launcher.Row("PermissionRequest", 0, b'{"behavior":"deny"}\n', b"blocked\n"),
                 launcher.Row("Stop", 0, b"", b""),
                 launcher.Row("PostToolUse", 0, b"", b""),
+                launcher.Row("", 2, b"", b"blocked: no verdict\n"),
             ),
             (0, 2),
         ),

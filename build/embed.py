@@ -1,0 +1,117 @@
+"""Builds the hook program as a small C program with the interpreter and the gate's compiled modules inside.
+
+Linked statically where the interpreter comes with its static library, else against a copy of the shared one that lies
+beside the program. Needs the interpreter's headers and a C compiler; EmbedError says what is missing, and the caller
+falls back on PyInstaller's bootloader, which is about twice as slow to start.
+"""
+
+from __future__ import annotations
+
+import __future__
+import ast
+import marshal
+import os
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+from types import CodeType
+
+import closure
+
+from guardhook.harness.contents import Item
+from guardhook.harness.launcher import source_folder
+
+STDLIB = Path(sysconfig.get_path("stdlib"))
+# What an interpreter imports before anybody asks it to, and that is not frozen into it already.
+CODECS = {
+    "encodings": STDLIB / "encodings" / "__init__.py",
+    "encodings.aliases": STDLIB / "encodings" / "aliases.py",
+    "encodings.utf_8": STDLIB / "encodings" / "utf_8.py",
+}
+RPATH = "-Wl,-rpath,@loader_path" if os.uname().sysname == "Darwin" else "-Wl,-rpath,$ORIGIN"
+
+
+class EmbedError(Exception):
+    """The embedding program can't be built here."""
+
+
+def build(found: closure.Closure) -> list[Item]:
+    """The hook program's files. Raises EmbedError."""
+    headers = Path(sysconfig.get_path("include"))
+    if not (headers / "Python.h").is_file():
+        raise EmbedError(f"the interpreter's headers are missing ({headers})")
+    compiler = next((c for c in ("cc", "gcc", "clang") if shutil.which(c)), None)
+    if compiler is None:
+        raise EmbedError("there is no C compiler")
+    said = "the interpreter has neither a static nor a shared library"
+    with tempfile.TemporaryDirectory() as work:
+        Path(work, "frozen.h").write_text(frozen_header({**CODECS, **found.modules}), encoding="ascii")
+        for library, shared in libraries():
+            target = Path(work, "guardhook-hook")
+            words = [compiler, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{headers}", f"-I{work}"]
+            words += ["-o", str(target), str(source_folder() / "hook.c"), str(library)]
+            words += [RPATH] if shared else ["-Wl,--export-dynamic", *system_libraries()]
+            done = subprocess.run(words, capture_output=True, text=True)
+            if done.returncode == 0:
+                items = [Item("guardhook-hook", 0o500, stripped(target, work))]
+                if shared:
+                    items.append(Item(library.name, 0o400, stripped(library, work)))
+                items += [
+                    Item(f"{name.replace('.', '/')}.so", 0o400, stripped(path, work))
+                    for name, path in found.extensions.items()
+                ]
+                return items
+            said = (done.stderr.strip().splitlines() or ["linking failed"])[0]
+    raise EmbedError(said)
+
+
+def libraries() -> list[tuple[Path, bool]]:
+    """Candidates, best first, and whether each is a shared library."""
+    variable = sysconfig.get_config_var
+    static = Path(variable("LIBPL") or "/nonexistent", variable("LIBRARY") or "none")
+    shared = Path(variable("LIBDIR") or "/nonexistent", variable("INSTSONAME") or "none")
+    found = [(static, False)] if static.is_file() and static.suffix == ".a" else []
+    if shared.is_file() and shared.suffix != ".a":
+        found.append((shared, True))
+    return found
+
+
+def system_libraries() -> list[str]:
+    words = f"{sysconfig.get_config_var('LIBS') or ''} {sysconfig.get_config_var('SYSLIBS') or ''}".split()
+    return [word for word in words if word.startswith("-l")]
+
+
+def stripped(path: Path, work: str) -> bytes:
+    """The file without symbols and without search paths of the machine that it was built on."""
+    copy = Path(work, "stripped")
+    shutil.copyfile(path, copy)
+    if shutil.which("strip"):
+        subprocess.run(["strip", "--strip-unneeded", str(copy)], check=True, capture_output=True)
+    if path.suffix != "" and ".so" in path.name and shutil.which("patchelf"):
+        subprocess.run(["patchelf", "--remove-rpath", str(copy)], check=True, capture_output=True)
+    return copy.read_bytes()
+
+
+def frozen_header(modules: dict[str, Path]) -> str:
+    """frozen.h: the modules' code objects as arrays, without docstrings and without the paths of this machine."""
+    lines = [f'#define ENTRY "{closure.ENTRY}"']
+    rows = []
+    for number, (name, path) in enumerate(modules.items()):
+        data = marshal.dumps(code_of(name, path))
+        lines.append(f"static const unsigned char M{number}[] = {{{','.join(map(str, data))}}};")
+        package = int(path.name == "__init__.py")
+        rows.append(f'    {{.name = "{name}", .code = M{number}, .size = {len(data)}, .is_package = {package}}},')
+    return "\n".join([*lines, "static const struct _frozen MODULES[] = {", *rows, "    {.name = NULL}};"]) + "\n"
+
+
+def code_of(name: str, path: Path) -> CodeType:
+    """The compiled module. `from __future__ import annotations` becomes the compiler flag that it stands for: the statement
+    itself would load a module at run time."""
+    tree = ast.parse(path.read_bytes(), f"<{name}>")
+    kept = [n for n in tree.body if not (isinstance(n, ast.ImportFrom) and n.module == "__future__")]
+    flags = __future__.annotations.compiler_flag if len(kept) < len(tree.body) else 0
+    tree.body = kept
+    code: CodeType = compile(tree, f"<{name}>", "exec", flags=flags, dont_inherit=True, optimize=2)
+    return code
