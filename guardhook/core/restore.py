@@ -36,12 +36,26 @@ def engine() -> object:
 
 
 def engine_identity() -> tuple[int, int, int]:
-    """What opcodes depend on: the engine's opcode magic, the size of its file, and the interpreter's version."""
+    """What opcodes depend on: size and time stamp of the engine's file, and the interpreter's version. Loads nothing.
+
+    A frozen program carries its engine along and unpacks it anew, so there the time stamp says nothing and is left out.
+    Raises ImportError where there is no engine.
+    """
     import posix
 
-    module = engine()
-    size = posix.stat(module.__file__).st_size  # type: ignore[attr-defined]
-    return (module.MAGIC, size, sys.hexversion)  # type: ignore[attr-defined]
+    if "regex._regex" in sys.modules:
+        places = [str(sys.modules["regex._regex"].__file__)]
+    else:
+        from _imp import extension_suffixes
+
+        places = [f"{p}/regex/_regex{s}" for p in sys.path if p for s in extension_suffixes()]
+    for place in places:
+        try:
+            info = posix.stat(place)
+        except OSError:
+            continue
+        return (info.st_size, 0 if getattr(sys, "frozen", False) else info.st_mtime_ns, sys.hexversion)
+    raise ImportError("the engine for regular expressions is missing; install guardhook again")
 
 
 def restore(data: tuple[object, ...]) -> Pattern:
@@ -77,9 +91,21 @@ class Pattern:
     ) -> MatchObject | None:
         raise TypeError
 
+    def match(
+        self,
+        string: str,
+        pos: int | None = None,
+        endpos: int | None = None,
+        flags: int = 0,
+        partial: bool = False,
+        concurrent: bool | None = None,
+        timeout: float | None = None,
+    ) -> MatchObject | None:
+        raise TypeError
+
 
 class MatchObject:
     """For type checkers: what a match can tell."""
 
-    def span(self) -> tuple[int, int]:
+    def span(self, group: int = 0) -> tuple[int, int]:
         raise TypeError
