@@ -1,0 +1,102 @@
+"""Opening things in the private data folder without being led elsewhere.
+
+Everything is opened relative to a folder descriptor and never through a link; what is opened must be a regular file (or a
+folder) of this user, with exactly one name. A FIFO or device put in a file's place is refused without blocking on it.
+Modes are 0600 and 0700 whatever the umask says, and wider ones are narrowed when found.
+"""
+
+from __future__ import annotations
+
+import errno
+import posix
+
+_FOLDER = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW | posix.O_CLOEXEC
+_FILE = posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
+_TYPE = 0o170000
+_REGULAR = 0o100000
+
+
+class Unsafe(OSError):
+    """What lies at a name is not a plain file or folder of this user, so it is neither read nor written."""
+
+
+def open_folder(name: str, parent: int | None = None, *, create: bool = False) -> int:
+    """A descriptor of the folder `name` below the descriptor `parent` (None: name is a path). Raises OSError, Unsafe.
+
+    create makes the folder, but not what lies above it.
+    """
+    try:
+        fd = posix.open(name, _FOLDER, dir_fd=parent)
+    except FileNotFoundError:
+        if not create:
+            raise
+        try:
+            posix.mkdir(name, 0o700, dir_fd=parent)
+        except FileExistsError:
+            pass
+        fd = posix.open(name, _FOLDER, dir_fd=parent)
+    try:
+        status = posix.fstat(fd)
+        if status.st_uid != posix.geteuid():
+            raise Unsafe(errno.EPERM, "the folder belongs to another user", name)
+        if status.st_mode & 0o777 != 0o700:
+            posix.fchmod(fd, 0o700)
+    except BaseException:
+        posix.close(fd)
+        raise
+    return fd
+
+
+def open_root(path: str) -> int:
+    """As open_folder with create, for an absolute path whose parents may be missing; those are made with mode 0700."""
+    try:
+        return open_folder(path, create=True)
+    except FileNotFoundError:
+        _make(path.rpartition("/")[0])
+        return open_folder(path, create=True)
+
+
+def _make(path: str) -> None:
+    if not path:
+        return
+    try:
+        posix.mkdir(path, 0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        _make(path.rpartition("/")[0])
+        posix.mkdir(path, 0o700)
+
+
+def open_file(name: str, parent: int, flags: int, *, create: bool = False) -> int:
+    """A descriptor of the regular file `name` in the folder `parent`. Raises OSError, Unsafe.
+
+    flags are the access mode and O_APPEND; create makes a missing file, never follows what appears there meanwhile.
+    """
+    try:
+        fd = posix.open(name, flags | _FILE, dir_fd=parent)
+    except FileNotFoundError:
+        if not create:
+            raise
+        try:
+            fd = posix.open(name, flags | _FILE | posix.O_CREAT | posix.O_EXCL, 0o600, dir_fd=parent)
+        except FileExistsError:
+            fd = posix.open(name, flags | _FILE, dir_fd=parent)
+    try:
+        check(posix.fstat(fd), name)
+        if posix.fstat(fd).st_mode & 0o777 != 0o600 and flags & (posix.O_RDWR | posix.O_WRONLY):
+            posix.fchmod(fd, 0o600)
+    except BaseException:
+        posix.close(fd)
+        raise
+    return fd
+
+
+def check(status: posix.stat_result, name: str) -> None:
+    """Raises Unsafe unless the status is that of a regular file of this user with one name."""
+    if status.st_mode & _TYPE != _REGULAR:
+        raise Unsafe(errno.EINVAL, "not a regular file", name)
+    if status.st_uid != posix.geteuid():
+        raise Unsafe(errno.EPERM, "the file belongs to another user", name)
+    if status.st_nlink > 1:
+        raise Unsafe(errno.EMLINK, "the file has more than one name", name)

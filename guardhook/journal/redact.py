@@ -1,0 +1,418 @@
+"""Taking secrets out of what is about to be recorded.
+
+Rules come from `guardhook.journal.rules`, frozen into rows `(name, where, literals, pattern, group)`:
+- where says in which form of the text the literals are looked for: `raw`, `low` (lower case), `long` (only runs of 16 and more token
+  characters: nearly all texts have few, so that dozens of token prefixes cost nothing), or `any` (no literal: a user's own rule).
+- A pattern is tried only where one of its literals stands, anchored there; `any` patterns search. group is what is replaced.
+A pattern of None means private key blocks, which are found without a regular expression.
+
+Markers are `[REDACTED:<name>]`, and a text that was redacted once is not changed by doing it again. When the time for patterns runs
+out, the whole string becomes `[REDACTED:limit]`; nothing passes unread.
+"""
+
+from __future__ import annotations
+
+import time
+
+from guardhook.core import limits
+from guardhook.core.restore import Pattern, restore
+
+Row = tuple[str, str, tuple[str, ...], "tuple[object, ...] | None", int]
+
+MODES = frozenset(("redacted", "full", "hashed", "none"))
+MARK = "[REDACTED:"
+LIMIT = "[REDACTED:limit]"
+NAMED = "[REDACTED:named]"
+
+# Processor time that all patterns together may take for one value, seconds.
+SECONDS = 0.25
+DEPTH = 200
+_RUN = 16
+
+# A JSON member with such a name holds a secret, whatever it looks like. Compared in lower case without `_`, `-`, `.` and blanks.
+_NAMES = frozenset((
+    "password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "apikey", "authorization", "proxyauthorization",
+    "cookie", "setcookie", "xapikey", "credential", "credentials", "privatekey", "secretkey", "accesskey", "bearer", "connectionstring",
+    "sharedaccesskey", "accountkey", "signingkey", "encryptionkey", "masterkey", "authkey", "otp", "totp", "dsn",
+))  # fmt: skip
+_ENDINGS = (
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "secretkey",
+    "privatekey",
+    "accesskey",
+    "credentials",
+)
+# Names with such an ending that hold no secret.
+_HARMLESS = frozenset((
+    "pagetoken", "nextpagetoken", "nexttoken", "previouspagetoken", "prevpagetoken", "continuationtoken", "synctoken", "cursortoken",
+    "progresstoken", "maxtoken", "stoptoken", "eostoken", "bostoken", "padtoken", "nosecret",
+))  # fmt: skip
+_HINTS = ("pass", "secret", "token", "key", "auth", "cookie", "cred", "pwd", "bearer", "connection", "otp", "dsn")
+
+_patterns: dict[int, tuple[object, Pattern]] = {}
+_tables: tuple[bytes, bytes] | None = None
+
+
+def redact(value: object, rows: tuple[Row, ...], mode: str = "redacted") -> tuple[object, list[str]]:
+    """The value as it may be recorded, and JSON pointers (RFC 6901) of the strings that were changed. The value itself is never changed.
+
+    full keeps everything; hashed replaces every string by the SHA-256 of its UTF-8 bytes; none gives {}; any other word means redacted.
+    In these two modes the pointer is that of the whole value. Object keys are never changed.
+    """
+    if mode == "full":
+        return value, []
+    if mode == "none":
+        return {}, [""]
+    if mode == "hashed":
+        return _Walk(_hash_everything, False).run(value), [""]
+    texts, names = _collect(value)
+    named = any(hint in names for hint in _HINTS)
+    hit = _candidates("\0".join(texts), rows)
+    if not hit and not named:
+        return value, []
+    cleaner = _Cleaner(hit)
+    walk = _Walk(cleaner.clean, named)
+    return walk.run(value), walk.pointers
+
+
+def protect(data: dict[str, object], rows: tuple[Row, ...], mode: str) -> dict[str, object]:
+    """The data of a `hook.received` line as it may be recorded: payload, effects and verdict redacted, and cut to limits.RECORD_BYTES.
+
+    Sets redacted and cut (pointers into payload), and redaction where the mode is not the usual one. Where the payload is hashed or left out,
+    what effects and verdict quote of it goes as well.
+    """
+    out = dict(data)
+    payload = data.get("payload")
+    room = limits.RECORD_BYTES * 3 // 4
+    cut: list[str] = []
+    step = None
+    if mode != "none" and _weight(payload) > room:
+        from guardhook.journal import fit
+
+        step = fit.level(payload, room)
+        if step is not None:
+            payload, cut = fit.clip(payload, step + fit.MARGIN)
+    out["payload"], out["redacted"] = redact(payload, rows, mode)
+    if step is not None:
+        out["payload"], cut = fit.trim(out["payload"], cut, step)
+    if cut:
+        out["cut"] = cut
+    if mode in ("hashed", "none"):
+        from guardhook.journal.strip import strip
+
+        bare = strip(data)
+        out["effects"], out["verdict"] = bare.get("effects", []), bare.get("verdict")
+        out["redaction"] = mode
+    elif mode == "full":
+        out["redaction"] = mode
+    else:
+        for name in ("effects", "verdict"):
+            if data.get(name):
+                out[name] = redact(data[name], rows, mode)[0]
+    return out
+
+
+def _weight(value: object) -> int:
+    texts, _ = _collect(value)
+    return sum(map(len, texts))
+
+
+def redact_text(text: str, rows: tuple[Row, ...]) -> str:
+    """One string without its secrets."""
+    hit = _candidates(text, rows)
+    return _Cleaner(hit).clean(text) if hit else text
+
+
+def secret_name(name: str) -> bool:
+    """Whether a member of this name holds a secret."""
+    tame = name.lower()
+    for char in "_-. ":
+        if char in tame:
+            tame = tame.replace(char, "")
+    return tame in _NAMES or (tame.endswith(_ENDINGS) and tame not in _HARMLESS)
+
+
+def _collect(value: object) -> tuple[list[str], str]:
+    """All strings below a value, and all distinct keys in lower case as one text."""
+    texts: list[str] = []
+    keys: set[str] = set()
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, dict):
+            keys.update(item)
+            stack.extend(item.values())
+        elif isinstance(item, (list, tuple)):
+            stack.extend(item)
+    return texts, "\0".join(keys).lower()
+
+
+def _lower(text: str) -> str:
+    """Lower case with every character in its place (only U+0130 becomes two characters)."""
+    return text.lower() if text.isascii() or "İ" not in text else text.replace("İ", "I").lower()
+
+
+def _long_runs(text: str) -> str:
+    """The runs of at least _RUN token characters in a text."""
+    global _tables
+    if _tables is None:
+        inside = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
+        _tables = (
+            bytes(97 if code in inside else 32 for code in range(256)),
+            bytes(code if code in inside else 32 for code in range(256)),
+        )
+    raw = text.encode("ascii", "replace")
+    if b"a" * _RUN not in raw.translate(_tables[0]):
+        return ""
+    return " ".join([word for word in raw.translate(_tables[1]).decode("ascii").split() if len(word) >= _RUN])
+
+
+def _candidates(text: str, rows: tuple[Row, ...]) -> list[Row]:
+    """The rows that could change the text."""
+    forms = {"raw": text}
+    found: list[Row] = []
+    known: dict[tuple[str, str], bool] = {}
+    for row in rows:
+        where = row[1]
+        if where == "any":
+            found.append(row)
+            continue
+        form = forms.get(where)
+        if form is None:
+            form = forms[where] = _lower(text) if where == "low" else _long_runs(text)
+        if not form:
+            continue
+        for literal in row[2]:
+            here = known.get((where, literal))
+            if here is None:
+                here = known[where, literal] = literal in form
+            if here:
+                found.append(row)
+                break
+    return found
+
+
+class _Cleaner:
+    """Applies rows to strings within one allowance of time."""
+
+    __slots__ = ("_end", "_rows")
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = rows
+        self._end = time.process_time() + SECONDS
+
+    def clean(self, text: str) -> str:
+        low: str | None = None
+        for row in self._rows:
+            name, where, literals, frozen, group = row
+            if where == "low" and low is None:
+                low = _lower(text)
+            form = low if where == "low" and low is not None else text
+            if where != "any" and not any(literal in form for literal in literals):
+                continue
+            try:
+                if frozen is None:
+                    new = _key_blocks(text)
+                elif where == "any":
+                    new = self._searched(text, _pattern(frozen), f"{MARK}{name}]", group)
+                else:
+                    new = self._anchored(text, form, literals, _pattern(frozen), f"{MARK}{name}]", group)
+            except (TimeoutError, MemoryError):
+                return LIMIT
+            if new is not text:
+                text, low = new, None
+        return text
+
+    def _left(self) -> float:
+        left = self._end - time.process_time()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def _anchored(
+        self, text: str, form: str, literals: tuple[str, ...], pattern: Pattern, mark: str, group: int
+    ) -> str:
+        places = _places(form, literals)
+        marked = MARK in text
+        pieces: list[str] = []
+        done = 0
+        left = self._left()
+        for number, place in enumerate(places):
+            if place < done or (marked and _in_mark(text, place)):
+                continue
+            if number % 64 == 63:
+                left = self._left()
+            match = pattern.match(text, place, timeout=left)
+            if match is None:
+                continue
+            start, end = match.span(group)
+            if start < done or end <= start or text.startswith(MARK, start):
+                continue
+            pieces.append(text[done:start])
+            pieces.append(mark)
+            done = end
+        return "".join((*pieces, text[done:])) if pieces else text
+
+    def _searched(self, text: str, pattern: Pattern, mark: str, group: int) -> str:
+        pieces: list[str] = []
+        done = place = 0
+        while place <= len(text):
+            match = pattern.search(text, place, timeout=self._left())
+            if match is None:
+                break
+            start, end = match.span(group)
+            whole = match.span()
+            place = max(whole[1], place + 1, end)
+            if end > start >= done and not text.startswith(MARK, start) and not _in_mark(text, start):
+                pieces.append(text[done:start])
+                pieces.append(mark)
+                done = end
+        return "".join((*pieces, text[done:])) if pieces else text
+
+
+def _places(text: str, literals: tuple[str, ...]) -> list[int]:
+    """Where the literals stand, in order."""
+    places: list[int] = []
+    for literal in literals:
+        at = text.find(literal)
+        while at >= 0:
+            places.append(at)
+            at = text.find(literal, at + 1)
+    if len(literals) > 1:
+        places.sort()
+    return places
+
+
+def _in_mark(text: str, place: int) -> bool:
+    """Whether a place lies inside a marker."""
+    start = text.rfind(MARK, max(0, place - 48), place)
+    return start >= 0 and "]" not in text[start:place]
+
+
+def _pattern(frozen: tuple[object, ...]) -> Pattern:
+    known = _patterns.get(id(frozen))
+    if known is None:
+        known = _patterns[id(frozen)] = (frozen, restore(frozen))
+    return known[1]
+
+
+_BEGIN, _END, _DASHES = "-----BEGIN ", "-----END ", "-----"
+_TYPE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ")
+
+
+def _header_end(text: str, start: int) -> int:
+    """The end of `TYPE PRIVATE KEY-----` (or `… KEY BLOCK-----`) at start, -1 when there is none."""
+    dashes = text.find(_DASHES, start, start + 64)
+    if dashes < 0:
+        return -1
+    kind = text[start:dashes]
+    fits = kind.endswith(("PRIVATE KEY", "PRIVATE KEY BLOCK")) and _TYPE.issuperset(kind)
+    return dashes + len(_DASHES) if fits else -1
+
+
+def _key_blocks(text: str) -> str:
+    """Private key blocks replaced. A block without an end swallows limits.REDACT_OPEN_BLOCK characters, one with an end at most eight times that."""
+    pieces: list[str] = []
+    done = 0
+    begin = text.find(_BEGIN)
+    while begin >= 0:
+        body = _header_end(text, begin + len(_BEGIN))
+        if body < 0:
+            begin = text.find(_BEGIN, begin + 1)
+            continue
+        stop = min(len(text), body + limits.REDACT_OPEN_BLOCK)
+        end = text.find(_END, body, body + 8 * limits.REDACT_OPEN_BLOCK)
+        while end >= 0:
+            closed = _header_end(text, end + len(_END))
+            if closed >= 0:
+                stop = closed
+                break
+            end = text.find(_END, end + 1, body + 8 * limits.REDACT_OPEN_BLOCK)
+        pieces.append(text[done:begin])
+        pieces.append("[REDACTED:private_key]")
+        done = stop
+        begin = text.find(_BEGIN, done)
+    return "".join((*pieces, text[done:])) if pieces else text
+
+
+def _hash_everything(text: str) -> str:
+    try:
+        from _sha256 import sha256  # type: ignore[import-not-found]
+    except ImportError:
+        from _sha2 import sha256  # type: ignore[import-not-found]  # its name from Python 3.12 on
+    digest: str = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return digest
+
+
+class _Walk:
+    """Rebuilds a JSON value where a function changes strings; what doesn't change is shared, not copied."""
+
+    __slots__ = ("_change", "_named", "_path", "pointers")
+
+    def __init__(self, change: object, named: bool) -> None:
+        self._change = change
+        self._named = named
+        self._path: list[str | int] = []
+        self.pointers: list[str] = []
+
+    def run(self, value: object) -> object:
+        return self._value(value, False)
+
+    def _value(self, value: object, named: bool) -> object:
+        if isinstance(value, str):
+            new = self._named_string(value) if named else self._change(value)  # type: ignore[operator]
+            if new != value:
+                self.pointers.append(pointer(self._path))
+                return new
+            return value
+        if isinstance(value, dict):
+            return self._dict(value, named)
+        if isinstance(value, (list, tuple)):
+            return self._list(value, named)
+        return value
+
+    @staticmethod
+    def _named_string(value: str) -> str:
+        return value if not value or (value.startswith(MARK) and value.endswith("]")) else NAMED
+
+    def _dict(self, value: dict[str, object], named: bool) -> object:
+        if len(self._path) >= DEPTH:
+            self.pointers.append(pointer(self._path))
+            return LIMIT
+        out: dict[str, object] | None = None
+        for key, item in value.items():
+            self._path.append(key)
+            new = self._value(item, named or (self._named and secret_name(key)))
+            self._path.pop()
+            if new is not item:
+                if out is None:
+                    out = dict(value)
+                out[key] = new
+        return value if out is None else out
+
+    def _list(self, value: list[object] | tuple[object, ...], named: bool) -> object:
+        if len(self._path) >= DEPTH:
+            self.pointers.append(pointer(self._path))
+            return LIMIT
+        out: list[object] | None = None
+        for index, item in enumerate(value):
+            self._path.append(index)
+            new = self._value(item, named)
+            self._path.pop()
+            if new is not item:
+                if out is None:
+                    out = list(value)
+                out[index] = new
+        return value if out is None else out
+
+
+def pointer(path: list[str | int]) -> str:
+    """The JSON pointer (RFC 6901) of a path."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
