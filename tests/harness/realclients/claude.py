@@ -11,17 +11,19 @@ from realclients.driver import MCP_NAME, Driver, Home, Hook, mcp_settings
 from realclients.modelserver import Call, ModelServer, Script, Turn
 
 KEY = "sk-ant-test-00000000000000000000"
-SETTINGS = ".claude/settings.json"
 
 
 class ClaudeCode(Driver):
     program = "claude"
+    settings = ".claude/settings.json"
 
     def server(self, script: Script) -> ModelServer:
         return Messages(script)
 
     def settle(self, home: Home) -> None:
-        home.write(SETTINGS, {"permissions": {"allow": ["Bash", "Write", "Edit", "Agent", "Task", f"mcp__{MCP_NAME}"]}})
+        home.write(
+            self.settings, {"permissions": {"allow": ["Bash", "Write", "Edit", "Agent", "Task", f"mcp__{MCP_NAME}"]}}
+        )
         home.write(".claude.json", {
             "hasCompletedOnboarding": True, "numStartups": 3, "theme": "dark",
             "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []},
@@ -29,12 +31,12 @@ class ClaudeCode(Driver):
         })  # fmt: skip
 
     def register(self, home: Home, hooks: Sequence[Hook]) -> None:
-        settings = home.read_json(SETTINGS)
+        settings = home.read_json(self.settings)
         table: dict[str, list[object]] = {}
         for hook in hooks:
             entry = {"type": "command", "command": hook.argv[0], "args": list(hook.argv[1:]), "timeout": hook.seconds}
             table.setdefault(hook.event or self.gate_event, []).append({"hooks": [entry]})
-        home.write(SETTINGS, {**settings, "hooks": table})
+        home.write(self.settings, {**settings, "hooks": table})
 
     def command(self, home: Home, work: Path, port: int, prompt: str) -> tuple[list[str], dict[str, str]]:
         words = [

@@ -12,20 +12,20 @@ from realclients.driver import MCP_NAME, MCP_SERVER, Driver, Home, Hook
 from realclients.modelserver import Call, ModelServer, Script, Turn
 from realclients.responses import Responses
 
-SETTINGS = ".codex/config.toml"
 MODEL = "gpt-5.5"  # calls its tools directly
 CODE_MODE_MODEL = "gpt-6.2-sol"  # calls them from a JavaScript cell
 
 
 class Codex(Driver):
     program = "codex"
+    settings = ".codex/config.toml"
 
     def server(self, script: Script) -> ModelServer:
         return Responses(script)
 
     def settle(self, home: Home) -> None:
         arguments = json.dumps(["-I", "-S", str(MCP_SERVER)])
-        home.write(SETTINGS, f'''# settings of the test user
+        home.write(self.settings, f'''# settings of the test user
 model = "{MODEL}"
 model_provider = "scripted"
 approval_policy = "never"
@@ -69,7 +69,8 @@ args = {arguments}
         return Call("exec_command", {"cmd": command})
 
     def write(self, path: Path, text: str) -> Call:
-        return Call("apply_patch", f"*** Begin Patch\n*** Add File: {path.name}\n+{text}\n*** End Patch")
+        lines = "".join(f"+{line}\n" for line in text.split("\n"))
+        return Call("apply_patch", f"*** Begin Patch\n*** Add File: {path.name}\n{lines}*** End Patch")
 
     def mcp(self, path: Path, text: str) -> Call:
         return Call("write", {"path": str(path), "text": text}, namespace=f"mcp__{MCP_NAME}")

@@ -115,6 +115,10 @@ class Home:
         path.write_text(value if isinstance(value, str) else json.dumps(value, indent=1))
         return path
 
+    def settings_text(self) -> str:
+        """The client's own settings file, byte for byte."""
+        return (self.path / self.driver.settings).read_text()
+
     def read_json(self, relative: str) -> Any:
         path = self.path / relative
         return json.loads(path.read_text()) if path.exists() else {}
@@ -124,6 +128,7 @@ class Driver:
     """One client. Subclasses hold everything that is particular about it."""
 
     program = ""
+    settings = ""  # the user's settings file, below the home
     gate_event = "PreToolUse"
     mcp_tool = f"mcp__{MCP_NAME}__write"
 

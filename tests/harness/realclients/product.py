@@ -69,15 +69,16 @@ class Product:
             )
         return done
 
-    def ensure_installed(self, home: Home, *options: str) -> None:
+    def ensure_installed(self, home: Home, *options: str, policies: str | None = POLICIES) -> None:
         """`guardhook install` into a home, once; the same home with other options is an error of the test."""
         wanted = " ".join(options)
         if home.base in self._installed:
             assert self._installed[home.base] == wanted
             return
-        policies = home.path / ".config/guardhook/policies/test.toml"
-        policies.parent.mkdir(parents=True, exist_ok=True)
-        policies.write_text(POLICIES)
+        if policies is not None:
+            file = home.path / ".config/guardhook/policies/test.toml"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(policies)
         if home.driver.dialect in INSTALLABLE:
             self.run(home, "install", home.driver.dialect, *options)
         else:
