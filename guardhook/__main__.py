@@ -10,23 +10,43 @@ def main() -> None:
     words = sys.argv[1:]
     if words[:1] == ["hook"] and words[1:] not in (["--help"], ["-h"]):
         hook(words)
-    from guardhook.commands import main as command
+    run(words)
 
-    command()
+
+def run(words: list[str]) -> None:
+    """Runs a command. What nobody expected is told in one line; GUARDHOOK_TRACEBACK=1 shows developers the rest."""
+    import os
+
+    try:
+        from guardhook.commands import main as command
+
+        command(words)
+    except Exception as error:
+        if os.environ.get("GUARDHOOK_TRACEBACK"):
+            raise
+        from guardhook.commands.output import say
+
+        where = error.__traceback__
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        place = f" ({os.path.basename(where.tb_frame.f_code.co_filename)}:{where.tb_lineno})" if where else ""
+        say(f"guardhook: internal error: {type(error).__name__}: {error}{place}")
+        sys.exit(1)
 
 
 def hook(words: list[str]) -> None:
     """Runs the gate. A gate that can't even be imported blocks when it was asked to enforce."""
     try:
         from guardhook.gate.hook import main as gate
-    except BaseException as error:
-        import os
 
-        if "--enforce" not in words:
-            os._exit(0)
-        os.write(2, f"guardhook: blocked: guardhook is damaged ({type(error).__name__})\n".encode())
-        os._exit(2)
-    gate(words)
+        gate(words)
+    except BaseException as error:
+        import posix
+
+        if words and "--enforce" not in words:
+            posix._exit(0)
+        posix.write(2, f"guardhook: blocked: guardhook is damaged ({type(error).__name__})\n".encode())
+        posix._exit(2)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -55,6 +56,9 @@ def compile_(
             results.clear()
         results.append(compiler.compile_project(folders, os.path.abspath(project)))
     if to_stdout:
+        # The hook asks: it needs the bytes now, and the file for the next time where that can be had.
+        with contextlib.suppress(compiler.CompileError):
+            compiler.write(results[-1])
         sys.stdout.buffer.write(results[-1].blob)
         sys.stdout.buffer.flush()
     else:

@@ -121,13 +121,15 @@ def judge(folders: Folders, event: Event, *, allow_empty: bool) -> tuple[Verdict
     try:
         try:
             base = compiled.load(folders)
+        except compiled.Broken:
+            raise
         except compiled.CompiledError:
             base = refresh.refresh(folders, hook_module.PROGRAM)
-    except refresh.RefreshError as error:
+    except (refresh.RefreshError, compiled.Broken) as error:
         return judge_module.fault("policies", str(error)), None
     sets, _ = judge_module.project_sets(folders, event, None, rebuild)
-    policies_needed = event.event not in judge_module.TOOL_EVENTS and not any(s.policies for s in (base, *sets))
-    if policies_needed and not allow_empty:
+    # The hook lets events that are no tool call pass when there is no policy; a script asked for a verdict.
+    if not allow_empty and not any(one.policies for one in (base, *sets)):
         return judge_module.fault("policies", "no policy is enabled, so nothing can be allowed"), base
     facts = hook_module.facts_of(folders, event)
     return judge_module.decide([base, *sets], event, facts, allow_empty=allow_empty), base

@@ -113,14 +113,17 @@ class Hook:
         assert self.folders is not None
         try:
             self.compiled = compiled.load(self.folders)
-        except compiled.CompiledError as stale:
+        except compiled.Broken as broken:
+            if self.judged():
+                raise Unusable("policies", str(broken)) from None
+        except compiled.CompiledError:
             from guardhook.gate import refresh
 
             try:
                 self.compiled = refresh.refresh(self.folders, PROGRAM)
             except refresh.RefreshError as error:
                 if self.judged():
-                    raise Unusable("policies", str(error) or str(stale)) from None
+                    raise Unusable("policies", str(error)) from None
 
     def judge(self) -> None:
         from guardhook.gate import judge
@@ -290,8 +293,9 @@ def recognition_env(names: tuple[str, ...]) -> dict[str, str]:
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Runs one hook invocation and ends the process. Nothing gets past it: no exception, no return."""
-    words = sys.argv[1:] if argv is None else argv
+    words: list[str] = []
     try:
+        words = sys.argv[1:] if argv is None else argv
         _guarded(words)
     except BaseException:
         # Even reporting the fault failed. Below here there is nothing left that could.

@@ -58,6 +58,8 @@ def project_sets(
             continue
         try:
             one = compiled_module.load_project(folders, root)
+        except compiled_module.Broken:
+            one = None
         except compiled_module.CompiledError:
             one = refresh(root)
         if one is not None:
