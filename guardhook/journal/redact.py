@@ -1,9 +1,9 @@
 """Taking secrets out of what is about to be recorded.
 
-Rules come from `guardhook.journal.rules`, frozen into rows `(name, where, literals, pattern, group)`:
-- where says in which form of the text the literals are looked for: `raw`, `low` (lower case), `long` (only runs of 16 and more token
-  characters: nearly all texts have few, so that dozens of token prefixes cost nothing), or `any` (no literal: a user's own rule).
-- A pattern is tried only where one of its literals stands, anchored there; `any` patterns search. group is what is replaced.
+Rules come from `guardhook.journal.rules`, frozen into rows `(name, where, gates, anchors, pattern, group)`:
+- A row is considered when one of its gates occurs. where says in which form of the text: `raw`, `low` (lower case), `long` (only the runs of 16
+  and more token characters: most texts have few, so that dozens of token prefixes cost nothing), or `any` (always: a user's own rule).
+- The pattern is tried where one of the anchors stands (in the text, for `low` in its lower case); `any` patterns search. group is what is replaced.
 A pattern of None means private key blocks, which are found without a regular expression.
 
 Markers are `[REDACTED:<name>]`, and a text that was redacted once is not changed by doing it again. When the time for patterns runs
@@ -17,7 +17,7 @@ import time
 from guardhook.core import limits
 from guardhook.core.restore import Pattern, restore
 
-Row = tuple[str, str, tuple[str, ...], "tuple[object, ...] | None", int]
+Row = tuple[str, str, tuple[str, ...], tuple[str, ...], "tuple[object, ...] | None", int]
 
 MODES = frozenset(("redacted", "full", "hashed", "none"))
 MARK = "[REDACTED:"
@@ -189,11 +189,14 @@ def _candidates(text: str, rows: tuple[Row, ...]) -> list[Row]:
             form = forms[where] = _lower(text) if where == "low" else _long_runs(text)
         if not form:
             continue
-        for literal in row[2]:
-            here = known.get((where, literal))
+        for gate in row[2]:
+            here = known.get((where, gate))
             if here is None:
-                here = known[where, literal] = literal in form
+                here = known[where, gate] = gate in form
             if here:
+                if where == "long" and row[3] == row[2]:
+                    # Only prefixes that occur are looked for in the text.
+                    row = (row[0], where, row[2], tuple([g for g in row[2] if g in form]), row[4], row[5])
                 found.append(row)
                 break
     return found
@@ -209,25 +212,26 @@ class _Cleaner:
         self._end = time.process_time() + SECONDS
 
     def clean(self, text: str) -> str:
-        low: str | None = None
-        for row in self._rows:
-            name, where, literals, frozen, group = row
-            if where == "low" and low is None:
-                low = _lower(text)
-            form = low if where == "low" and low is not None else text
-            if where != "any" and not any(literal in form for literal in literals):
-                continue
+        forms: dict[str, str] = {}
+        seen: dict[tuple[bool, str], list[int]] = {}  # rows share anchors
+        for name, where, _, anchors, frozen, group in self._rows:
             try:
                 if frozen is None:
                     new = _key_blocks(text)
                 elif where == "any":
                     new = self._searched(text, _pattern(frozen), f"{MARK}{name}]", group)
                 else:
-                    new = self._anchored(text, form, literals, _pattern(frozen), f"{MARK}{name}]", group)
+                    new = self._anchored(
+                        text,
+                        _places(text, where == "low", anchors, forms, seen),
+                        _pattern(frozen),
+                        f"{MARK}{name}]",
+                        group,
+                    )
             except (TimeoutError, MemoryError):
                 return LIMIT
             if new is not text:
-                text, low = new, None
+                text, forms, seen = new, {}, {}
         return text
 
     def _left(self) -> float:
@@ -236,10 +240,9 @@ class _Cleaner:
             raise TimeoutError
         return left
 
-    def _anchored(
-        self, text: str, form: str, literals: tuple[str, ...], pattern: Pattern, mark: str, group: int
-    ) -> str:
-        places = _places(form, literals)
+    def _anchored(self, text: str, places: list[int], pattern: Pattern, mark: str, group: int) -> str:
+        if not places:
+            return text
         marked = MARK in text
         pieces: list[str] = []
         done = 0
@@ -277,17 +280,27 @@ class _Cleaner:
         return "".join((*pieces, text[done:])) if pieces else text
 
 
-def _places(text: str, literals: tuple[str, ...]) -> list[int]:
-    """Where the literals stand, in order."""
+def _places(
+    text: str, lower: bool, anchors: tuple[str, ...], forms: dict[str, str], seen: dict[tuple[bool, str], list[int]]
+) -> list[int]:
+    """Where the anchors stand, in order. forms and seen keep what is known of this text."""
+    form = text
+    if lower:
+        form = forms.get("low") or forms.setdefault("low", _lower(text))
     places: list[int] = []
-    for literal in literals:
-        at = text.find(literal)
-        while at >= 0:
-            places.append(at)
-            at = text.find(literal, at + 1)
-    if len(literals) > 1:
-        places.sort()
-    return places
+    several = 0
+    for anchor in anchors:
+        found = seen.get((lower, anchor))
+        if found is None:
+            found = seen[lower, anchor] = []
+            at = form.find(anchor)
+            while at >= 0:
+                found.append(at)
+                at = form.find(anchor, at + 1)
+        if found:
+            several += 1
+            places = found if several == 1 else places + found
+    return sorted(places) if several > 1 else places
 
 
 def _in_mark(text: str, place: int) -> bool:

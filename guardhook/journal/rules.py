@@ -1,8 +1,9 @@
 """What a secret looks like: the table of redaction rules, and its frozen form for the hook.
 
-A rule is a name (the label in `[REDACTED:<name>]`), where its literals are looked for (see `guardhook.journal.redact`), literals, a pattern that
-begins at one of them, the group that is replaced, and examples: texts that must be changed and texts that must not. Order counts:
-a rule sees what the rules before it left. Patterns use bounded or possessive repeats only, so that none of them can backtrack for long.
+A rule is a name (the label in `[REDACTED:<name>]`), gates (the text must hold one of them, in the form that `where` names, see
+`guardhook.journal.redact`), anchors (the pattern is tried where one of them stands), a pattern, the group that is replaced, and examples: texts that
+must be changed and texts that must not. Rules share gates, because each distinct one costs a pass over every text that is recorded.
+Order counts: a rule sees what the rules before it left. Patterns use bounded or possessive repeats only, so that none can backtrack for long.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class Rule(msgspec.Struct, frozen=True):
 
     name: str
     where: str
-    literals: tuple[str, ...]
+    gates: tuple[str, ...]
+    anchors: tuple[str, ...]
     pattern: str | None
     group: int = 0
     hits: tuple[str, ...] = ()
@@ -56,14 +58,16 @@ RULES: tuple[Rule, ...] = (
         "jwt",
         "raw",
         ("eyJ",),
+        ("eyJ",),
         r"eyJ[A-Za-z0-9_\-]{1,16384}+\.[A-Za-z0-9_\-]{1,65536}+\.[A-Za-z0-9_\-]++",
         hits=("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", "xeyJa.b.c"),
         safe=("eyJ.a.b", "eyJhbGciOiJIUzI1NiJ9", "eyJa.b"),
     ),
-    Rule("private_key", "raw", ("-----BEGIN ",), None),
+    Rule("private_key", "raw", ("-----BEGIN ",), (), None),
     Rule(
         "aws_key",
         "long",
+        ("AKIA", "ASIA"),
         ("AKIA", "ASIA"),
         r"(?:AKIA|ASIA)[0-9A-Z]{16}",
         hits=("AKIAIOSFODNN7EXAMPLE", "XAKIAIOSFODNN7EXAMPLE", "id=ASIAIOSFODNN7EXAMPLE"),
@@ -72,6 +76,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "aws_secret",
         "low",
+        ("secret",),
         ("aws_secret_access_key",),
         r"(?i:aws_secret_access_key(?:\\{0,7}[\"'])?\s{0,16}+[=:]\s{0,16}+(?:\\{0,7}[\"'])?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+]))",
         hits=(
@@ -84,6 +89,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "connection_string",
         "low",
+        ("://",),
         ("postgres", "mysql:", "redis", "mongodb", "amqp"),
         r"(?i:(?:postgres(?:ql)?|mysql|rediss?|mongodb(?:\+srv)?|amqps?)://[^\s\"'\\]++)",
         hits=(
@@ -100,6 +106,7 @@ RULES: tuple[Rule, ...] = (
         "api_key",
         "long",
         ("sk-",),
+        ("sk-",),
         rf"sk-{_TOKEN}{{20,}}+",
         hits=("sk-abcdefghijklmnopqrst", "sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz", "sk-proj-abcdefghijklmnopqrstuvwxyz0123"),
         safe=("sk-abcdefghijklmnopqrs", "sk-1", "task-list"),
@@ -107,8 +114,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "api_key",
         "low",
-        ("api_key", "api-key", "apikey", "secret_key", "secret-key", "secretkey", "access_token", "access-token", "accesstoken",
-         "auth_token", "auth-token", "authtoken"),
+        ("key", "token"),
+        ("api", "secret", "access", "auth"),
         r"(?i:(?:api[_-]?key|secret[_-]?key|access[_-]?token|auth[_-]?token)\s{0,16}+[=:]\s{0,16}+[\"']?[A-Za-z0-9_/+.\-]{32,}+[\"']?)",
         hits=("api_key = 0123456789abcdef0123456789abcdef", "ACCESS-TOKEN:'0123456789abcdef0123456789abcdef'"),
         safe=("api key and more", "the access_token: see the manual"),
@@ -116,6 +123,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "bearer_token",
         "low",
+        ("bearer",),
         ("authorization", "bearer"),
         r"(?i:(?:authorization:\s{0,16}+)?bearer\s{1,16}+[A-Za-z0-9_\-./+=]{20,}+)",
         hits=("Authorization: Bearer abcdefghijklmnopqrstuv", "bearer   0123456789abcdef0123"),
@@ -126,6 +134,7 @@ RULES: tuple[Rule, ...] = (
         "github_token",
         "long",
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        (),
         r"(?:gh[pousr]_[A-Za-z0-9]{36,255}+|github_pat_[A-Za-z0-9_]{22,255}+)",
         hits=("ghp_" + "a1B2" * 9, "x=ghs_" + "0" * 36, "github_pat_11AAAAAAA0" + "abcDEF_123" * 6),
         safe=("ghp_short", "github_pat_"),
@@ -134,6 +143,7 @@ RULES: tuple[Rule, ...] = (
         "gitlab_token",
         "long",
         ("glpat-", "gldt-", "glptt-", "glrt-", "glcbt-", "glsoat-", "glagent-"),
+        (),
         rf"gl(?:pat|dt|ptt|rt|cbt|soat|agent)-{_TOKEN}{{20,}}+",
         hits=("glpat-" + "AbCdEfGh12" * 2, "glrt-" + "x" * 20),
         safe=("glpat-x",),
@@ -142,13 +152,15 @@ RULES: tuple[Rule, ...] = (
         "slack_token",
         "long",
         ("xoxb-", "xoxp-", "xoxa-", "xoxo-", "xoxe", "xoxs-", "xoxr-", "xapp-"),
+        (),
         r"(?:xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9\-]{10,}+|xapp-[0-9]-[A-Za-z0-9\-]{10,}+)",
         hits=("xoxb-123456789012-abcdefABCDEF", "xapp-1-A0123456-0123456789-abcdef"),
         safe=("xoxb-", "xox is no word"),
     ),
     Rule(
         "webhook",
-        "raw",
+        "low",
+        ("://",),
         ("hooks.slack.com/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/", ".webhook.office.com/"),
         r"(?:hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/|\.webhook\.office\.com/)([A-Za-z0-9_\-/@.]{16,}+)",
         1,
@@ -159,6 +171,7 @@ RULES: tuple[Rule, ...] = (
         "stripe_key",
         "long",
         ("k_live_", "k_test_", "whsec_"),
+        (),
         r"(?:(?<=[srp])k_(?:live|test)_[A-Za-z0-9]{10,}+|whsec_[A-Za-z0-9]{20,}+)",
         hits=("sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc", "rk_test_" + "4eC39HqLyjWDarjtT1zdp7dc"),
         safe=("sk_test_x", "check_test_abcdefghijklmnop"),
@@ -167,6 +180,7 @@ RULES: tuple[Rule, ...] = (
         "google_key",
         "long",
         ("AIza", "GOCSPX-", "ya29."),
+        (),
         rf"(?:AIza{_TOKEN}{{35}}|GOCSPX-{_TOKEN}{{20,}}+|ya29\.{_TOKEN}{{20,}}+)",
         hits=("AIza" + "SyA-1234567" * 3 + "ab", "ya29." + "a0AfH6SM" * 4),
         safe=("AIzaShort", "ya29.x"),
@@ -177,6 +191,7 @@ RULES: tuple[Rule, ...] = (
         ("npm_", "pypi-AgEI", "hf_", "dop_v1_", "doo_v1_", "SG.", "shpat_", "shpss_", "shpca_", "shppa_", "hvs.", "hvb.", "dapi", "glsa_", "glc_",
          "lin_api_", "ntn_", "sntrys_", "nfp_", "sbp_", "gsk_", "xai-", "r8_", "pplx-", "figd_", "phx_", "tskey-", "ATATT3", "dckr_pat_", "dckr_oat_",
          "AGE-SECRET-KEY-1", "rubygems_", "pscale_", "PMAK-", "EAAC", "dp.pt.", "fm2_", "vercel_", "cio", "atlasv1."),
+        (),
         r"(?<![A-Za-z0-9])(?:npm_[A-Za-z0-9]{36}|pypi-AgEI[A-Za-z0-9_\-]{40,}+|hf_[A-Za-z0-9]{30,}+|do[op]_v1_[a-f0-9]{64}|"
         r"SG\.[A-Za-z0-9_\-]{16,}+\.[A-Za-z0-9_\-]{16,}+|shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}|hv[sb]\.[A-Za-z0-9_\-]{20,}+|dapi[a-f0-9]{32}|"
         r"glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|glc_[A-Za-z0-9+/=]{32,}+|lin_api_[A-Za-z0-9]{32,}+|ntn_[A-Za-z0-9]{40,}+|sntrys_[A-Za-z0-9+/=_\-]{40,}+|"
@@ -198,7 +213,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "telegram_token",
-        "raw",
+        "long",
+        ("AA",),
         (":AA",),
         r"(?<=[0-9]{8,10}):AA[A-Za-z0-9_\-]{32,34}(?![A-Za-z0-9_\-])",
         hits=("https://api.telegram.org/bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0/getMe",),
@@ -207,7 +223,8 @@ RULES: tuple[Rule, ...] = (
     # Credentials by their place.
     Rule(
         "url_password",
-        "raw",
+        "low",
+        ("://",),
         ("://",),
         r"://(?|[^\s/?#@:\"'<>\\\[]{0,256}+:(?!\$[A-Za-z_{(]|//)([^\s/?#\"'<>\\]{1,512})@|([A-Za-z0-9_\-]{20,256}+)(?::x-oauth-basic)?@)",
         1,
@@ -217,6 +234,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "authorization",
         "low",
+        ("auth",),
         ("authorization",),
         rf"(?i:authorization(?:{_QUOTE}\]?)?\s{{0,8}}+[:=,]\s{{0,8}}+(?:{_QUOTE})?(?:(?:basic|token|digest|negotiate|apikey|key|bearer|aws4-hmac-sha256)\s{{1,8}}+)?){_REFERENCE}"
         r"((?=[^\s\"'`\\]*[0-9=+/])[^\s\"'`\\,;$]{8,8192}+)",
@@ -227,6 +245,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "cookie",
         "low",
+        ("cookie",),
         ("cookie:",),
         r"(?i:cookie:\s{0,8}+)(?!\[REDACTED:)([A-Za-z0-9_.\-]{1,128}+=[^\r\n\"'\\]{8,8192}+)",
         1,
@@ -236,6 +255,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "netrc",
         "low",
+        ("pass",),
         ("password ",),
         r"(?i:(?<=login\s{1,8}\S{1,128}\s{1,8})password\s{1,8}+)(?!\[REDACTED:)(\S{1,512}+)",
         1,
@@ -246,7 +266,8 @@ RULES: tuple[Rule, ...] = (
         "argument",
         "low",
         ("--",),
-        r"--(?i:(?:[a-z0-9]{1,20}-){0,4}(?:password|passwd|passphrase|pass|token|secret|api-?key|secret-key|access-key|private-key-data|client-secret|auth-token))"
+        ("pass", "token", "secret", "key"),
+        r"(?i:(?<=--(?:[a-z0-9]{1,20}-){0,4})(?:pass(?:word|wd|phrase|code)?|token|secret)|(?<=--(?:[a-z0-9]{1,20}-){0,4}(?:api|secret|access|private|auth)-?)key)"
         rf"(?:=|[ \t]{{1,4}}+)(?:\\{{0,7}}[\"'])?{_REFERENCE}(?!-)([^\s\"'\\;|&<>()]{{3,4096}}+)",
         1,
         hits=("tool --password hunter2 --verbose", "tool --api-key=abc123", "--db-password 'hunter2'", "--client-secret=s3cr3t"),
@@ -254,8 +275,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "argument",
-        "raw",
-        (" -u ", " --user ", " --user=", " -u'", ' -u"', " --proxy-user "),
+        "low",
+        (" -",),
+        (" -u", " --user", " --proxy-user"),
         r" (?:-u ?|--user[= ]|--proxy-user[= ]){1}\s{0,4}+(?:\\{0,7}[\"'])?(?![0-9]{1,6}:[0-9]{1,6}\b)[A-Za-z0-9_.@+\-]{1,128}+:"
         rf"{_REFERENCE}([^\s\"'\\]{{1,1024}}+)",
         1,
@@ -264,27 +286,20 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "argument",
-        "raw",
-        ("sshpass", "mysql", "mariadb", "mongo", "redis-cli", " login ", "7z ", "zip "),
-        r"(?:sshpass\s{1,4}+-p\s{0,4}|(?:mysql|mariadb)[a-z\-]{0,12}+\s[^\n|;&]{0,200}?(?<=\s)-p|mongo[a-z]{0,10}+\s[^\n|;&]{0,200}?(?<=\s)-p\s{1,4}+|"
-        r"redis-cli\s[^\n|;&]{0,200}?(?<=\s)-a\s{1,4}+| login [^\n|;&]{0,200}?(?<=\s)-p[ =]{1,4}+|(?:7z|zip) [^\n|;&]{0,200}?(?<=\s)-(?:p|P ))"
+        "low",
+        (" -",),
+        (" -p", " -a "),
+        r"(?:(?<=\b(?:mysql|mariadb)[a-z\-]{0,12}(?:\s[^\n|;&]{0,200})?) -p|(?<=\bsshpass) -p ?|(?<=\b(?:7z|zip)\b[^\n|;&]{0,200}) -(?:p|P )|"
+        r"(?<=\b(?:login|mongo[a-z]{0,10})\b[^\n|;&]{0,200}) -p[ =]|(?<=\bredis-cli\b[^\n|;&]{0,200}) -a )\s{0,4}+"
         rf"(?:\\{{0,7}}[\"'])?{_REFERENCE}([^\s\"'\\;|&<>()]{{3,512}}+)",
         1,
         hits=("sshpass -p hunter2 ssh h", "mysql -uroot -phunter2 db", "docker login -u bob -p hunter2 r.example", "redis-cli -h x -a hunter2 ping"),
         safe=("mysql -u root db", "docker login -u bob --password-stdin", "sshpass -p $PW ssh h"),
     ),
     Rule(
-        "environment",
-        "low",
-        ("_auth=", "_pat=", "_pwd=", "_pass=", "_creds=", "_key=", "_dsn=", "_cookie=", "_pw="),
-        rf"(?<=[A-Z0-9])_(?:AUTH|PAT|PWD|PASS|CREDS|KEY|DSN|COOKIE|PW)=(?:\\{{0,7}}[\"'])?{_REFERENCE}(?![/~.])([^\s\"'\\;|&<>()$]{{6,8192}}+)",
-        1,
-        hits=("export DEPLOY_KEY=0a1b2c3d4e5f", "GH_PAT='abcdef123456' make"),
-        safe=("SSH_KEY=~/.ssh/id_ed25519", "OLD_PWD=$PWD", "KEY=value"),
-    ),
-    Rule(
         "assigned",
         "low",
+        ("pass", "secret", "token", "cred", "key"),
         ("passw", "passphrase", "passcode", "secret", "token", "credential", "key"),
         rf"(?i:{_WORD}{_REST}(?:{_QUOTE})?\]?[ \t]{{0,8}}+(?::=|=>|[:=])(?![=~])[ \t]{{0,8}}+)(?|"
         # in quotes: anything without a blank in it, from three characters on
@@ -322,21 +337,30 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "assigned",
         "low",
+        ("pass",),
         ("password", "passphrase"),
         rf"(?i:pass(?:word|phrase)[A-Za-z0-9_\-]{{0,16}}+(?:{_QUOTE})?[ \t]{{0,8}}+[:=][ \t]{{0,8}}+){_QUOTE}{_REFERENCE}([^\"'`\\\n]{{3,256}}+)(?={_QUOTE})",
         1,
         hits=('passphrase: "correct horse battery staple"',),
         safe=('password: ""', "password: 'ab'"),
     ),
+    # Variables of the environment by the last word of their name, and other names when the value is long and mixed.
     Rule(
-        "entropy",
+        "assigned",
         "low",
-        ("key", "auth", "pwd", "sig", "cred"),
+        ("key", "auth", "pwd", "pass", "sig", "cred", "_pat="),
+        ("key", "auth", "pwd", "pass", "sig", "cred", "pat="),
+        rf"(?|(?<=[A-Z0-9]_)(?:AUTH|PAT|PWD|PASS|CREDS|KEY)=(?:\\{{0,7}}[\"'])?{_REFERENCE}(?![/~.])([^\s\"'\\;|&<>()$]{{6,8192}}+)|"
         rf"(?i:(?:key|auth|pwd|sig|signature|cred)(?:{_QUOTE})?\s{{0,4}}+[:=]\s{{0,4}}+(?:{_QUOTE})?)(?!\[REDACTED:)"
-        r"((?=[^\s\"']{0,200}?[0-9])(?=[^\s\"']{0,200}?[a-z])(?=[^\s\"']{0,200}?[A-Z])[A-Za-z0-9+/_%=\-]{24,8192}+)(?![.(\w])",
+        r"((?=[^\s\"']{0,200}?[0-9])(?=[^\s\"']{0,200}?[a-z])(?=[^\s\"']{0,200}?[A-Z])[A-Za-z0-9+/_%=\-]{24,8192}+)(?![.(\w]))",
         1,
-        hits=("key=AbCdEf0123456789AbCdEf0123456789", "AccountKey=AbC0" + "dEfGh1/+" * 10 + "=="),
-        safe=("key=abcdefghijklmnopqrstuvwxyz", "key: value", "key=/usr/share/keyrings/some-archive.gpg"),
+        hits=(
+            "key=AbCdEf0123456789AbCdEf0123456789",
+            "AccountKey=AbC0" + "dEfGh1/+" * 10 + "==",
+            "export DEPLOY_KEY=0a1b2c3d4e5f",
+            "GH_PAT='abcdef123456' make",
+        ),
+        safe=("key=abcdefghijklmnopqrstuvwxyz", "key: value", "key=/usr/share/keyrings/some-archive.gpg", "SSH_KEY=~/.ssh/id_ed25519", "OLD_PWD=$PWD"),
     ),
 )  # fmt: skip
 
@@ -351,7 +375,7 @@ def freeze_rules(custom: Sequence[str] = (), *, without: Iterable[str] = ()) -> 
     for rule in RULES:
         if rule.name not in left_out:
             frozen = None if rule.pattern is None else freeze(regex.compile(rule.pattern, regex.V0))
-            rows.append((rule.name, rule.where, rule.literals, frozen, rule.group))
+            rows.append((rule.name, rule.where, rule.gates, rule.anchors or rule.gates, frozen, rule.group))
     for text in custom:
         try:
             pattern = regex.compile(text, regex.V0)
@@ -360,5 +384,5 @@ def freeze_rules(custom: Sequence[str] = (), *, without: Iterable[str] = ()) -> 
             raise RuleError(f"the redaction pattern {text!r} can't be used: {error}") from None
         if pattern.search("") is not None:
             raise RuleError(f"the redaction pattern {text!r} matches the empty text, so it would redact everything")
-        rows.append(("custom", "any", (), frozen, 0))
+        rows.append(("custom", "any", (), (), frozen, 0))
     return tuple(rows)
