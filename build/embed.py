@@ -6,8 +6,8 @@ falls back on PyInstaller's bootloader, which is about twice as slow to start.
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import marshal
 import os
