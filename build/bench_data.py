@@ -1,0 +1,68 @@
+"""Policies and payloads of the benchmark: made up, but of the shape that real ones have."""
+
+from __future__ import annotations
+
+import json
+
+QUICK = "ls -la src && cat README.md"
+PARSED = (
+    "cd services/api && for f in $(git ls-files '*.py'); do grep -n 'TODO' \"$f\" | head -3; done; "
+    "python -m pytest -q tests/unit --maxfail=1 2>&1 | tee /tmp/out.log | tail -20"
+)
+DENIED = "cd build && bench-forbidden-7 --now"
+HOSTILE = "echo " + "a" * 400
+
+# Polynomial of a high degree on a long run of `a`: minutes without a limit.
+HOSTILE_POLICY = """
+[[policy]]
+name = "bench-hostile"
+action = "deny"
+reason = "hostile pattern"
+match = { input_regex = "a*a*a*a*a*a*a*[xy]" }
+"""
+
+HUGE_STATUS = 0
+WORDS = ("deploy", "rotate", "migrate", "drain", "purge", "shred", "revoke", "restore", "freeze", "promote")
+
+
+def policies(count: int, *, regexes: int) -> str:
+    """A policy file of `count` policies. `regexes` of them have a pattern, the others a plain text, all for every tool."""
+    out = []
+    for number in range(count):
+        word = WORDS[number % len(WORDS)]
+        if number < regexes:
+            match = f'input_regex = "\\\\b{word}-{number}\\\\s+(?:--force|-f)\\\\b.{{0,40}}prod"'
+        elif number == count - 1 or number == 7:
+            match = 'input_contains = "bench-forbidden-7"'
+        else:
+            match = f'input_contains = "{word}-target-{number}"'
+        out.append(
+            f'[[policy]]\nname = "bench-{number}"\naction = "{"deny" if number % 3 else "require_review"}"\n'
+            f'priority = {number % 10}\nreason = "Policy {number} of the benchmark."\nmatch = {{ {match} }}\n'
+        )
+    return "\n".join(out)
+
+
+def payload(command: str, size: int) -> bytes:
+    """A Claude Code PreToolUse payload of about `size` bytes. The bulk is a Bash description, in words of a usual text."""
+    event: dict[str, object] = {
+        "session_id": "7d1f3c2e-1111-4222-8333-944455556666",
+        "transcript_path": "/home/dev/.claude/projects/-home-dev-shop/7d1f3c2e-1111-4222-8333-944455556666.jsonl",
+        "cwd": "/home/dev/shop",
+        "permission_mode": "default",
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": command, "description": ""},
+        "tool_use_id": "toolu_01ABCDEFGHJKMNPQRSTVWXYZ",
+    }
+    text = "Runs the unit tests of the shop service and shows the last lines of their output, then cleans up. "
+    missing = max(0, size - len(json.dumps(event)))
+    tool_input = event["tool_input"]
+    assert isinstance(tool_input, dict)
+    tool_input["description"] = (text * (missing // len(text) + 1))[:missing]
+    return json.dumps(event).encode()
+
+
+def status_for(size: int) -> int:
+    """The answer to a harmless payload of this size."""
+    return 0
