@@ -103,8 +103,8 @@ class Product:
         """Lets the launcher find a hook program that misbehaves, then puts the real one back."""
         current = self.data(home) / "current"
         real = os.readlink(current)
-        folder = self.data(home) / "versions" / f"broken-{how}"
-        folder.mkdir(exist_ok=True)
+        folder = home.base / "broken" / how
+        folder.mkdir(parents=True, exist_ok=True)
         script = BREAKAGES[how]
         if script is not None:
             program = folder / "guardhook-hook"
