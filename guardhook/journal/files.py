@@ -2,7 +2,7 @@
 
 Everything is opened relative to a folder descriptor and never through a link; what is opened must be a regular file (or a
 folder) of this user, with exactly one name. A FIFO or device put in a file's place is refused without blocking on it.
-Modes are 0600 and 0700 whatever the umask says, and wider ones are narrowed when found.
+Writers give files mode 0600 and folders 0700 whatever the umask says, and narrow wider ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Unsafe(OSError):
 def open_folder(name: str, parent: int | None = None, *, create: bool = False) -> int:
     """A descriptor of the folder `name` below the descriptor `parent` (None: name is a path). Raises OSError, Unsafe.
 
-    create makes the folder, but not what lies above it.
+    create (for writers) makes the folder, but not what lies above it, and narrows its mode.
     """
     try:
         fd = posix.open(name, _FOLDER, dir_fd=parent)
@@ -39,7 +39,7 @@ def open_folder(name: str, parent: int | None = None, *, create: bool = False) -
         status = posix.fstat(fd)
         if status.st_uid != posix.geteuid():
             raise Unsafe(errno.EPERM, "the folder belongs to another user", name)
-        if status.st_mode & 0o777 != 0o700:
+        if create and status.st_mode & 0o777 != 0o700:
             posix.fchmod(fd, 0o700)
     except BaseException:
         posix.close(fd)
@@ -71,7 +71,7 @@ def _make(path: str) -> None:
 def open_file(name: str, parent: int, flags: int, *, create: bool = False) -> int:
     """A descriptor of the regular file `name` in the folder `parent`. Raises OSError, Unsafe.
 
-    flags are the access mode and O_APPEND; create makes a missing file, never follows what appears there meanwhile.
+    flags are the access mode and O_APPEND; create (for writers) makes a missing file, and narrows the mode of a found one.
     """
     try:
         fd = posix.open(name, flags | _FILE, dir_fd=parent)
@@ -83,8 +83,9 @@ def open_file(name: str, parent: int, flags: int, *, create: bool = False) -> in
         except FileExistsError:
             fd = posix.open(name, flags | _FILE, dir_fd=parent)
     try:
-        check(posix.fstat(fd), name)
-        if posix.fstat(fd).st_mode & 0o777 != 0o600 and flags & (posix.O_RDWR | posix.O_WRONLY):
+        status = posix.fstat(fd)
+        check(status, name)
+        if create and status.st_mode & 0o777 != 0o600:
             posix.fchmod(fd, 0o600)
     except BaseException:
         posix.close(fd)
