@@ -12,6 +12,7 @@ from typing import Any
 
 from guardhook.core import limits
 from guardhook.harness import clients, commandline, hooksfile, model
+from guardhook.harness.files import Files
 from guardhook.harness.jsonc import Document
 from guardhook.harness.machine import Machine
 from guardhook.harness.model import (
@@ -84,14 +85,16 @@ def ours(handler: object) -> bool:
     """Whether a handler starts one of our launchers."""
     if not isinstance(handler, dict):
         return False
-    return commandline.ours("", ID, handler.get("command"))
+    return commandline.ours("", ID, handler.get("command"), handler.get("args"))
 
 
 def group(request: Request, event: str) -> dict[str, Any]:
     """The entry for one event: the exec form, so that no shell and no prefix variable of a project stands in between."""
     role = EVENTS[event]
     judged = role == "judged" or (role == "prompt" and request.prompts)
-    handler: dict[str, Any] = {"type": "command", "command": request.launcher(judged=judged), "args": [event]}
+    launcher, mode = request.launcher(judged=judged)
+    args = commandline.arguments(ID, launcher, mode, event)
+    handler: dict[str, Any] = {"type": "command", "command": launcher, "args": args}
     if judged and request.mode == model.ENFORCE:
         handler["timeout"] = int(limits.REGISTERED_ENFORCING)
         handler["onFailure"] = "block"
@@ -127,6 +130,14 @@ def _without(path: str, data: bytes | None, undo: Undo) -> list[FileEdit]:
     return [edit] if edit.after != edit.before else []
 
 
+def extra(machine: Machine, scope: str) -> list[str]:
+    return []
+
+
+def finish(machine: Machine, request: Request, files: Files) -> list[Finding]:
+    return []
+
+
 def registrations(machine: Machine, scope: str, read: Reader) -> list[Registration]:
     found = []
     for path in places(machine, scope):
@@ -135,18 +146,13 @@ def registrations(machine: Machine, scope: str, read: Reader) -> list[Registrati
             if not ours(one.value):
                 continue
             command, args = one.value["command"], one.value.get("args")
-            launcher, argument, exact = command, None, False
             if isinstance(args, list):
-                exact = len(args) <= 1 and commandline.launcher_mode(ID, command) is not None
-                argument = args[0] if args and isinstance(args[0], str) else None
-            elif parsed := commandline.parse(machine.platform, command):
-                (launcher, argument), exact = parsed, True
-            exact = exact and one.value.get("type") == "command" and not one.group_value.get("matcher")
+                parsed = commandline.read(ID, [command, *map(str, args)])
+            else:
+                parsed = commandline.parse(machine.platform, ID, command)
+            exact = parsed is not None and one.value.get("type") == "command" and not one.group_value.get("matcher")
             exact = exact and not ({"async", "if", "shell"} & one.value.keys())
-            mode = commandline.launcher_mode(ID, launcher) or "observe"
-            found.append(
-                Registration(scope, path, one.event, launcher, argument, mode, one.value, exact, (one.group, one.index))
-            )
+            found.append(model.registration(scope, path, one.event, parsed, exact, one.value, (one.group, one.index)))
     return found
 
 
@@ -281,7 +287,7 @@ def _value(path: str, data: bytes | None) -> dict[str, Any]:
 
 
 def invocation(machine: Machine, registration: Registration) -> tuple[list[str], dict[str, str]]:
-    argv = [registration.launcher] + ([registration.argument] if registration.argument else [])
+    argv = [registration.launcher, *map(str, registration.handler.get("args") or ())]
     return argv, {"CLAUDECODE": "1", "CLAUDE_PROJECT_DIR": machine.cwd, "CLAUDE_CODE_ENTRYPOINT": "cli"}
 
 

@@ -40,7 +40,7 @@ def run(
             stdout, stderr = process.communicate(stdin, timeout=seconds)
             return Ran(process.returncode, stdout[:MOST], stderr[:MOST])
         except subprocess.TimeoutExpired:
-            _kill(process)
+            kill(process)
             stdout, stderr = process.communicate()
             return Ran(None, stdout[:MOST], stderr[:MOST])
 
@@ -66,7 +66,8 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process and what it started."""
     try:
         if os.name == "posix":
             os.killpg(process.pid, signal.SIGKILL)

@@ -47,14 +47,20 @@ class Files:
     seen: dict[str, Seen] = field(default_factory=dict)
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a file, None when there is none; remembered for `write`. Raises HarnessError."""
+        """The bytes of a file, None when there is none; remembered for `write`, which alone minds the scope's rules."""
         if path not in self.seen:
-            self.seen[path] = look(path, self.resolve(path))
+            self.seen[path] = look(path, os.path.realpath(path))
         return self.seen[path].data
+
+    def forget(self, path: str) -> None:
+        """Somebody else was asked to change the file: the next read looks again."""
+        self.seen.pop(path, None)
 
     def resolve(self, path: str) -> str:
         """Where the path really leads, after the scope's rules were checked. Raises HarnessError."""
         rule = {"project": self._project, "system": self._system}.get(self.scope, self._user)
+        if self.scope == "project" and not _inside(path, self.machine.project):
+            rule = self._user  # what a harness keeps about a project in the person's own folder
         try:
             return rule(path)
         except OSError as error:
@@ -67,6 +73,8 @@ class Files:
         """
         self.read(path)
         seen = self.seen[path]
+        if self.resolve(path) != seen.real:
+            raise _changed(path)
         try:
             made = _folders(os.path.dirname(seen.real), 0o755 if self.scope == "system" else 0o700)
             if self.resolve(path) != seen.real:

@@ -20,7 +20,9 @@ def insert(doc: Document, container: Node, value: object, key: str | None = None
     text = doc.text
     if container.start == container.end:  # the document of an empty file
         newline = _newline(text)
-        return _parsed(doc, _render({key: value}, "", newline, True, doc) + newline)
+        unit = _unit(doc)
+        member = f"{json.dumps(key, ensure_ascii=False)}: {_render(value, unit, newline, True, doc)}"
+        return _parsed(doc, "{" + newline + unit + member + newline + "}" + newline)
     spread = _spread(doc, container)
     indent = _child_indent(doc, container)
     newline = _newline(text)
@@ -169,8 +171,9 @@ def _spaced(text: str) -> bool:
 
 
 def _render(value: object, indent: str, newline: str, spread: bool, doc: Document) -> str:
-    if not spread:
-        spaced = _spaced(doc.text)
-        return json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if spaced else (",", ":"))
-    text = json.dumps(value, ensure_ascii=False, indent=_unit(doc))
-    return text.replace("\n", newline + indent)
+    """A value's text. Spread out, the elements of a list get a line each; everything below stays on one line."""
+    if spread and isinstance(value, list) and value:
+        step = newline + indent + _unit(doc)
+        return "[" + ",".join(step + _render(v, "", newline, False, doc) for v in value) + newline + indent + "]"
+    spaced = spread or _spaced(doc.text)
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if spaced else (",", ":"))

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from guardhook.harness.machine import Machine
+
+if TYPE_CHECKING:
+    from guardhook.harness.commandline import Command
+    from guardhook.harness.files import Files
 
 SCOPES = ("user", "project", "system")
 ENFORCE = "enforce"
@@ -51,8 +55,11 @@ class Request:
     prompts: bool = False
     name: str = ""  # how our entries are called, where the harness names them
 
-    def launcher(self, *, judged: bool) -> str:
-        return self.launchers.enforce if judged and self.mode == ENFORCE else self.launchers.observe
+    def launcher(self, *, judged: bool) -> tuple[str, str]:
+        """The launcher's path and mode for an event."""
+        if judged and self.mode == ENFORCE:
+            return self.launchers.enforce, "enforce"
+        return self.launchers.observe, "observe"
 
 
 @dataclass
@@ -98,12 +105,27 @@ class Registration:
     scope: str
     file: str
     event: str  # the harness's name for it
-    launcher: str  # the path that the entry names
+    launcher: str  # the path that the entry names, "" when the command is not exactly ours
     argument: str | None  # the event name that the entry passes
-    mode: str  # enforce or observe, from the launcher's name
+    mode: str  # enforce or observe
     handler: Mapping[str, Any]
-    exact: bool  # the command is a launcher path and at most an event name, nothing else
+    exact: bool  # a launcher path and its arguments, nothing else, for every call of the event
     position: tuple[int, int] = (0, 0)  # group and handler
+
+
+def registration(
+    scope: str,
+    file: str,
+    event: str,
+    command: Command | None,
+    exact: bool,
+    handler: Mapping[str, Any],
+    position: tuple[int, int],
+) -> Registration:
+    """A registration from a command as it was read (None: not exactly ours)."""
+    if command is None:
+        return Registration(scope, file, event, "", None, "observe", handler, False, position)
+    return Registration(scope, file, event, command.launcher, command.event, command.mode, handler, exact, position)
 
 
 @dataclass(frozen=True)
@@ -148,11 +170,20 @@ class Harness(Protocol):
     def places(self, machine: Machine, scope: str) -> list[str]:
         """The settings files of a scope that can hold our entries."""
 
+    def ours(self, handler: object) -> bool:
+        """Whether a handler of a settings file starts one of our launchers."""
+
     def plan(self, machine: Machine, request: Request, read: Reader) -> Plan:
         """The edits that register us. Raises HarnessError for files that can't be edited or that the client would not read."""
 
     def unplan(self, machine: Machine, scope: str, read: Reader, undo: Callable[[str], Undo]) -> Plan:
         """The edits that take our entries out again, and nothing else."""
+
+    def finish(self, machine: Machine, request: Request, files: Files) -> list[Finding]:
+        """What is left to do once the files are written (Codex: trust), and what came of it."""
+
+    def extra(self, machine: Machine, scope: str) -> list[str]:
+        """Files besides `places` that finish may change."""
 
     def registrations(self, machine: Machine, scope: str, read: Reader) -> list[Registration]:
         """Our entries as they stand. Raises HarnessError for a file that can't be read."""
@@ -173,6 +204,3 @@ class Harness(Protocol):
 
     def blocked(self, event: str, ran: Ran) -> bool:
         """Whether the client would stop the call, by the rules measured on it."""
-
-    def stays_open(self) -> list[str]:
-        """What no registration can close in this harness."""

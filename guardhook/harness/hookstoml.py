@@ -1,0 +1,349 @@
+"""The same hooks table in TOML, as Codex reads it: `[[hooks.<Event>]]` groups with `[[hooks.<Event>.hooks]]` handlers.
+
+New entries are appended as text, below a marker comment, so that not a byte above them changes. tomlkit, which keeps
+comments and order, is used where something has to change in the middle. What was done is checked by parsing both texts.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from guardhook.harness.hooksfile import Ours
+from guardhook.harness.model import ABSENT, FileEdit, HarnessError
+
+BEGIN = "# The hooks below are written by `guardhook install` and removed by `guardhook uninstall`."
+_HEADER = re.compile(rb"\[\[hooks\.\w+(?:\.hooks)?\]\]")
+
+
+def parse(path: str, data: bytes | None) -> dict[str, Any]:
+    """A TOML file's values, {} where there is none. Raises HarnessError with file, line and column."""
+    try:
+        return tomllib.loads(_text(path, data))
+    except tomllib.TOMLDecodeError as error:
+        match = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        where = f":{match.group(1)}:{match.group(2)}" if match else ""
+        message = re.sub(r" \(at .*\)$", "", str(error)).lower()
+        raise HarnessError(
+            f"{path}{where}: {message}", "the file was not changed; put this right, then run the command again"
+        ) from None
+
+
+def _text(path: str, data: bytes | None) -> str:
+    try:
+        text = (data or b"").decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = (data or b"").count(b"\n", 0, error.start) + 1
+        raise HarnessError(f"{path}:{line}: the file is not valid UTF-8", "the file was not changed") from None
+    return text.replace("\r\n", "\n")
+
+
+def groups(values: Mapping[str, Any]) -> list[tuple[str, int, Mapping[str, Any]]]:
+    """(event, position, group) of every well-formed group."""
+    hooks = values.get("hooks")
+    found: list[tuple[str, int, Mapping[str, Any]]] = []
+    for event, items in hooks.items() if isinstance(hooks, dict) else ():
+        if event != "state" and isinstance(items, list):
+            found += [
+                (event, n, g) for n, g in enumerate(items) if isinstance(g, dict) and isinstance(g.get("hooks"), list)
+            ]
+    return found
+
+
+def inline(values: Mapping[str, Any], text: str) -> bool:
+    """Whether hooks are written as inline values, to which tables can't be appended."""
+    return bool(groups(values)) and not re.search(r"^[ \t]*\[\[[ \t]*hooks[ \t]*\.", text, re.M)
+
+
+def register(
+    path: str,
+    data: bytes | None,
+    wanted: Mapping[str, Any],
+    ours: Ours,
+    pins: Mapping[tuple[str, str], Any] | None = None,
+) -> FileEdit:
+    """The edit that leaves exactly the given groups as ours, and sets `table.key` values (pins). Raises HarnessError."""
+    values = parse(path, data)
+    standing: dict[str, list[Any]] = {}
+    for event, _, group in groups(values):
+        standing.setdefault(event, []).extend([group] if any(ours(h) for h in group["hooks"]) else [])
+    standing = {event: mine for event, mine in standing.items() if mine}
+    want = {event: [group] for event, group in wanted.items()}
+    after = data or b""
+    if standing != want:
+        if standing and standing.keys() <= want.keys() and all(len(mine) == 1 for mine in standing.values()):
+            # Changed in place: Codex trusts by position, and another's position must not move.
+            after = _update(path, after, {event: want[event][0] for event in standing}, ours)
+            want = {event: group for event, group in want.items() if event not in standing}
+        elif standing:
+            after = unregister(path, after, ours).after or b""
+        after = (
+            append(after, BEGIN + "\n" + "\n".join(_render(event, mine[0]) for event, mine in want.items()))
+            if want
+            else after
+        )
+    previous: list[tuple[tuple[str, ...], Any, Any]] = []
+    for (table, key), value in (pins or {}).items():
+        now = values.get(table, {}).get(key) if isinstance(values.get(table), dict) else None
+        if now != value:
+            after = _pin(path, after, table, key, value)
+            previous.append(((table, key), value, ABSENT if now is None else now))
+    edit = FileEdit(path, data, after if data is not None or after else None, previous=previous)
+    _verify(edit, ours, list(pins or ()))
+    return edit
+
+
+def unregister(
+    path: str, data: bytes, ours: Ours, previous: tuple[tuple[tuple[str, ...], Any, Any], ...] = ()
+) -> FileEdit:
+    """The edit that takes our groups out, and puts values that we changed back where they are still ours. Raises HarnessError."""
+    parse(path, data)
+    after = _cut_blocks(path, data, ours)
+    if any(ours(h) for _, _, group in groups(parse(path, after)) for h in group["hooks"]):
+        after = _strip(path, after, ours)
+        marker = re.compile(rb"^" + re.escape(BEGIN.encode()) + rb"\r?\n", re.M)
+        after = marker.sub(b"", after)
+    for where, mine, theirs in previous:
+        holder = parse(path, after).get(where[0])
+        if isinstance(holder, dict) and holder.get(where[1]) == mine:
+            after = _unpin(path, after, where[0], where[1], theirs)
+    edit = FileEdit(path, data, after, previous=list(previous))
+    _verify(edit, ours, [(w[0], w[1]) for w, _, _ in previous])
+    return edit
+
+
+def append(data: bytes, block: str) -> bytes:
+    """The file with a block of text at its end, in the file's own line ends."""
+    newline = b"\r\n" if b"\r\n" in data else b"\n"
+    text = block.strip("\n").encode().replace(b"\n", newline) + newline
+    if data and not data.endswith(b"\n"):
+        data += newline
+    return data + (newline if data else b"") + text
+
+
+def edit(path: str, data: bytes, change: Callable[[Any], None]) -> bytes:
+    """Runs change(document) on a tomlkit document and gives the text. Raises HarnessError, also when a comment would be lost."""
+    try:
+        document = tomlkit.parse(data.decode("utf-8"))
+        change(document)
+        after = tomlkit.dumps(document).encode("utf-8")
+    except (TOMLKitError, KeyError, TypeError, AttributeError) as error:
+        raise HarnessError(
+            f"{path}: this file can't be edited safely ({type(error).__name__})", "edit it by hand; nothing was written"
+        ) from None
+    if _comments(data) - _comments(after):
+        raise HarnessError(
+            f"{path}: a comment would be lost by this edit", "take guardhook's entries out by hand; nothing was written"
+        )
+    return after
+
+
+def _comments(data: bytes) -> Counter[bytes]:
+    return Counter(
+        line.strip() for line in data.splitlines() if line.strip()[:1] == b"#" and line.strip() != BEGIN.encode()
+    )
+
+
+def rename_tables(data: bytes, table: str, names: Mapping[str, str | None]) -> bytes:
+    """Renames (None: removes) tables `[table."name"]` that have a header of their own, as text: comments around them stay.
+
+    Removed are the header and the plain `key = value` lines below it. The caller checks what came out of it.
+    """
+    kept: list[bytes] = []
+    removing = False
+    for line in data.splitlines(keepends=True):
+        name = _table_name(line, table)
+        if name is not None and name in names:
+            new = names[name]
+            removing = new is None
+            if new is not None:
+                line = f"[{table}.{quoted(new)}]".encode() + line[len(line.rstrip(b"\r\n")) :]
+            elif kept and not kept[-1].strip():
+                kept.pop()
+        elif line.strip()[:1] in (b"[", b"#"):
+            removing = False
+        if not removing or not line.strip():
+            kept.append(line)
+    return b"".join(kept)
+
+
+def drop_empty_table(data: bytes, table: str) -> bytes:
+    """Takes the header `[table]` away where nothing stands below it."""
+    lines = data.splitlines(keepends=True)
+    for at, line in enumerate(lines):
+        if line.strip() == f"[{table}]".encode():
+            after = next((x.strip()[:1] for x in lines[at + 1 :] if x.strip()[:1] not in (b"", b"#")), b"[")
+            if after == b"[":
+                start = at - 1 if at and not lines[at - 1].strip() else at
+                return b"".join(lines[:start] + lines[at + 1 :])
+    return data
+
+
+def _table_name(line: bytes, table: str) -> str | None:
+    text = line.strip()
+    if not text.startswith(f"[{table}.".encode()):
+        return None
+    try:
+        values: Any = tomllib.loads(text.decode("utf-8"))
+    except ValueError:
+        return None
+    for key in table.split("."):
+        values = values[key]
+    return next(iter(values)) if len(values) == 1 else None
+
+
+def quoted(text: str) -> str:
+    """A TOML basic string."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _render(event: str, group: Mapping[str, Any]) -> str:
+    lines = [f"[[hooks.{event}]]"]
+    lines += [f"{key} = {_value(value)}" for key, value in group.items() if key != "hooks"]
+    for handler in group["hooks"]:
+        lines += [f"[[hooks.{event}.hooks]]", *(f"{key} = {_value(value)}" for key, value in handler.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    return quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _cut_blocks(path: str, data: bytes, ours: Ours) -> bytes:
+    """Takes marked blocks out as text, when what stands below the marker is ours alone.
+
+    The end has no marker: Codex puts new tables before a comment at the end of the file. A block ends at the first line
+    that `_render` would not write.
+    """
+    lines = data.splitlines(keepends=True)
+    kept: list[bytes] = []
+    at = 0
+    while at < len(lines):
+        if lines[at].strip() != BEGIN.encode():
+            kept.append(lines[at])
+            at += 1
+            continue
+        end = at + 1
+        while end < len(lines) and _plain_line(lines[end]):
+            end += 1
+        while not lines[end - 1].strip() and end < len(lines):
+            end -= 1  # blank lines before something else are not ours
+        inside = groups(parse(path, b"".join(lines[at:end])))
+        if inside and all(ours(h) for _, _, g in inside for h in g["hooks"]):
+            if kept and not kept[-1].strip():
+                kept.pop()
+        else:
+            kept += lines[at:end]
+        at = end
+    cut = b"".join(kept)
+    try:
+        parse(path, cut)
+    except HarnessError:
+        return data
+    return cut
+
+
+def _plain_line(line: bytes) -> bool:
+    text = line.strip()
+    return not text or bool(_HEADER.fullmatch(text)) or bool(re.match(rb"(?:type|command|timeout) = ", text))
+
+
+def _strip(path: str, data: bytes, ours: Ours) -> bytes:
+    def change(document: Any) -> None:
+        hooks = document["hooks"]
+        for event in [e for e in hooks if e != "state"]:
+            for number in range(len(hooks[event]) - 1, -1, -1):
+                inner = hooks[event][number].get("hooks", [])
+                for index in range(len(inner) - 1, -1, -1):
+                    if ours(dict(inner[index].unwrap())):
+                        del inner[index]
+                        if not len(inner):
+                            del hooks[event][number]
+            if not len(hooks[event]):
+                del hooks[event]
+        if not len(hooks):
+            del document["hooks"]
+
+    return edit(path, data, change)
+
+
+def _update(path: str, data: bytes, wanted: Mapping[str, Any], ours: Ours) -> bytes:
+    def change(document: Any) -> None:
+        for event, group in wanted.items():
+            for there in document["hooks"][event]:
+                for handler in there["hooks"]:
+                    if ours(dict(handler.unwrap())):
+                        for key in [k for k in handler if k not in group["hooks"][0]]:
+                            del handler[key]
+                        for key, value in group["hooks"][0].items():
+                            if handler.get(key) != value:
+                                handler[key] = value
+                        for key in [k for k in there if k not in group]:
+                            del there[key]
+
+    return edit(path, data, change)
+
+
+def _pin(path: str, data: bytes, table: str, key: str, value: Any) -> bytes:
+    if table not in parse(path, data):
+        # Tables may stand anywhere, but keys without a table only before the first one: append as text.
+        newline = b"\r\n" if b"\r\n" in data else b"\n"
+        lead = newline if data and not data.endswith(b"\n") else b""
+        return data + lead + f"[{table}]\n{key} = {_value(value)}\n".encode().replace(b"\n", newline)
+
+    def change(document: Any) -> None:
+        document[table][key] = value
+
+    return edit(path, data, change)
+
+
+def _unpin(path: str, data: bytes, table: str, key: str, theirs: Any) -> bytes:
+    def change(document: Any) -> None:
+        if theirs == ABSENT:
+            del document[table][key]
+            if not len(document[table]):
+                del document[table]
+        else:
+            document[table][key] = theirs
+
+    return edit(path, data, change)
+
+
+def _verify(made: FileEdit, ours: Ours, pins: list[tuple[str, str]]) -> None:
+    before, after = (_rest(made.path, data, ours, pins) for data in (made.before, made.after))
+    if before != after:
+        raise HarnessError(
+            f"{made.path}: the edit would change more than guardhook's own entries",
+            "nothing was written; please report this",
+        )
+
+
+def _rest(path: str, data: bytes | None, ours: Ours, pins: list[tuple[str, str]]) -> Any:
+    values = copy.deepcopy(parse(path, data))
+    hooks: Any = values.get("hooks")
+    for event, number, _ in groups(values):
+        inner = hooks[event][number]["hooks"]
+        inner[:] = [h for h in inner if not ours(h)]
+    for event in hooks if isinstance(hooks, dict) else ():
+        if event == "state" or not isinstance(hooks[event], list):
+            continue
+        hooks[event] = [g for g in hooks[event] if not (isinstance(g, dict) and g.get("hooks") == [])]
+    if isinstance(hooks, dict):
+        for event in [e for e, v in hooks.items() if v == []]:
+            del hooks[event]
+        if not hooks:
+            del values["hooks"]
+    for table, key in pins:
+        if isinstance(values.get(table), dict):
+            values[table].pop(key, None)
+            if not values[table]:
+                del values[table]
+    return values
