@@ -18,7 +18,8 @@ def command() -> None:
     """Compile and test policy files."""
 
 
-def _redaction() -> tuple[object, ...]:
+def redaction_rows() -> tuple[object, ...]:
+    """The journal's redaction rules, frozen into the compiled policies so that the hook need not build them."""
     from guardhook.journal.rules import freeze_rules
 
     return tuple(freeze_rules())
@@ -50,7 +51,7 @@ def compile_(
         folders = resolve(directory)
         if system:
             folders.system = os.path.abspath(system)
-    results = [compiler.compile_main(folders, redact=_redaction())]
+    results = [compiler.compile_main(folders, redact=redaction_rows())]
     if project is not None:
         if to_stdout:
             results.clear()

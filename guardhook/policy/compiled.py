@@ -168,7 +168,10 @@ def load_project(folders: Folders, root: str) -> Compiled | None:
 
 def load_bytes(blob: bytes) -> Compiled:
     """A set from the bytes of a compiled file; the sources are not looked at. Raises Damaged, Stale, Broken."""
-    return Compiled(_open(blob)[3])
+    _, _, wrong, body = _open(blob)
+    if wrong:
+        raise Broken(wrong)
+    return Compiled(body)
 
 
 def _current(blob: bytes, expected: tuple[str, ...]) -> Compiled:
@@ -190,10 +193,14 @@ def _open(blob: bytes) -> tuple[tuple[str, ...], tuple[Source, ...], str, tuple[
     content = blob[start:]
     if digest(content) != blob[len(MAGIC) : start]:
         raise Damaged("the compiled policy file is damaged: its digest does not hold")
-    program, made_for, sources, error, body = marshal.loads(content)
-    if program != program_identity():
+    program, made_for, sources, wrong, body = marshal.loads(content)
+    try:
+        same = program == program_identity()
+    except ImportError as error:
+        raise Broken(str(error)) from None
+    if not same:
         raise Stale("the policies were compiled by another version")
-    return made_for, sources, error, body
+    return made_for, sources, wrong, body
 
 
 def _read_private(folder: str, name: str) -> bytes:

@@ -14,7 +14,7 @@ from guardhook.core.event import EVENTS, KINDS
 from guardhook.core.restore import freeze
 from guardhook.core.text import fold, fold_name, skeleton
 from guardhook.policy import glob, regexes
-from guardhook.policy.match import STEP_DIALECT, STEP_OF_EVENT
+from guardhook.policy.match import STEP, STEP_OF_EVENT, STEP_TYPES
 from guardhook.policy.model import EFFECT_KEYS, EVENT_KEYS
 
 DEFAULT_EVENTS = ("pre_tool", "permission_request")
@@ -71,7 +71,7 @@ def conditions_of(
         return (("bad", None, "", "no usable match criteria — failing closed"),), ()
     for key in known:
         try:
-            condition = _condition(key, pattern[key], patterns, homes)
+            condition = condition_of(key, pattern[key], patterns, homes)
         except (Unusable, regexes.RegexError, ValueError):
             on_event.append(("bad", None, "", f"{key} is unusable — failing closed"))
             continue
@@ -93,7 +93,8 @@ def needle_of(value: object) -> str:
     return value
 
 
-def _condition(key: str, value: object, patterns: Patterns, homes: tuple[str, ...]) -> Condition | None:
+def condition_of(key: str, value: object, patterns: Patterns, homes: tuple[str, ...]) -> Condition | None:
+    """The condition of one key, None for `event`, which the index answers. Raises Unusable, RegexError, ValueError."""
     if key in ("name_contains", "input_contains", "output_contains"):
         return _needle(key, needle_of(value))
     if key in ("name_regex", "input_regex"):
@@ -103,10 +104,10 @@ def _condition(key: str, value: object, patterns: Patterns, homes: tuple[str, ..
             key.replace("regex", "re").replace("input", "in"),
             patterns.add(value),
             "",
-            f"{key[:-6]} matches /{value}/",
+            f"{key[:-6]} matches /{value if len(value) <= 60 else value[:59] + '…'}/",
         )
     if key == "step_type":
-        if value not in set(STEP_OF_EVENT.values()) and value not in _steps():
+        if value not in STEP_TYPES:
             raise Unusable("not a step type")
         return ("step", value, "", f"step_type={value}")
     if key == "event":
@@ -136,12 +137,6 @@ def _condition(key: str, value: object, patterns: Patterns, homes: tuple[str, ..
     if key == "git":
         return ("git", tuple(listed), "", label)
     return (key, tuple(glob.compile_glob(_glob_text(w, name=key == "agent")) for w in listed), "", label)
-
-
-def _steps() -> frozenset[str]:
-    from guardhook.policy.match import STEP_TYPES
-
-    return STEP_TYPES
 
 
 def _seen_homes(homes: tuple[str, ...]) -> tuple[str, ...]:
@@ -174,12 +169,12 @@ def events_of(pattern: Mapping[str, object]) -> tuple[str, ...]:
         except Unusable:
             events = DEFAULT_EVENTS
         # A step is a tool call unless it says otherwise.
-        steps = (STEP_DIALECT,) if not events or set(events) & {"pre_tool", "permission_request"} else ()
+        steps = (STEP,) if not events or set(events) & {"pre_tool", "permission_request"} else ()
         return tuple(sorted(set(events or DEFAULT_EVENTS))) + steps
     step = pattern.get("step_type")
-    if isinstance(step, str) and step in _steps() and step != "tool_call":
-        return (*(e for e in ("model_request",) if STEP_OF_EVENT[e] == step), STEP_DIALECT)
-    return (*DEFAULT_EVENTS, STEP_DIALECT)
+    if isinstance(step, str) and step in STEP_TYPES and step != "tool_call":
+        return (*(e for e in ("model_request",) if STEP_OF_EVENT[e] == step), STEP)
+    return (*DEFAULT_EVENTS, STEP)
 
 
 def kinds_of(pattern: Mapping[str, object]) -> tuple[str, ...] | None:

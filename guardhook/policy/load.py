@@ -183,6 +183,9 @@ def _checked(text: bytes, path: str, layer: str) -> list[Found]:
     """The policies of one file. Raises PolicyError for the first thing wrong."""
     decoded = parse(text, path, PolicyFile)
     body = text.decode("utf-8")
+    lines = [row for row, line in enumerate(body.split("\n"), 1) if re.match(r"\s*\[\[\s*policy\s*\]\]", line)]
+    # Counting headers can go wrong where a long text holds one; then the slow way finds the line.
+    plain = len(lines) == len(decoded.policy)
     found: list[Found] = []
     for number, policy in enumerate(decoded.policy):
         at = f"policy[{number}]"
@@ -191,11 +194,11 @@ def _checked(text: bytes, path: str, layer: str) -> list[Found]:
         except check.Problem as problem:
             where = f"{at}.{problem.field}"
             raise PolicyError(path, line_of(body, where), f"{where} ({policy.name})", str(problem)) from None
-        found.append(Found(policy, layer, path, line_of(body, at)))
+        found.append(Found(policy, layer, path, lines[number] if plain else line_of(body, at)))
     return found
 
 
-def _read_layer(loaded: Loaded, folder: str, layer: str, note: Callable[[PolicyError], None]) -> None:
+def read_layer(loaded: Loaded, folder: str, layer: str, note: Callable[[PolicyError], None]) -> None:
     try:
         names = loaded.sources.folder(folder)
     except SourceError as error:
@@ -246,10 +249,10 @@ def shipped_of(loaded: Loaded) -> None:
             loaded.errors.append(PolicyError(stamp, None, "", "missing; the program is damaged, install it again"))
             return
         loaded.sources.text(stamp, data)
-        _read_layer(aside, folder, "shipped", loaded.errors.append)
+        read_layer(aside, folder, "shipped", loaded.errors.append)
         loaded.policies.extend(aside.policies)
         return
-    _read_layer(loaded, folder, "shipped", loaded.errors.append)
+    read_layer(loaded, folder, "shipped", loaded.errors.append)
 
 
 def load(folders: Folders, now: float) -> Loaded:
@@ -258,8 +261,8 @@ def load(folders: Folders, now: float) -> Loaded:
 
     loaded = Loaded()
     shipped_of(loaded)
-    _read_layer(loaded, folders.system_policies, "system", loaded.errors.append)
-    _read_layer(loaded, folders.user_policies, "user", loaded.errors.append)
+    read_layer(loaded, folders.system_policies, "system", loaded.errors.append)
+    read_layer(loaded, folders.user_policies, "user", loaded.errors.append)
     loaded.config = config.read(folders, loaded)
     _switch(loaded, folders)
     _except(loaded, folders, now)
@@ -281,7 +284,7 @@ def load_project(root: str) -> Loaded:
         loaded.sources.found.append((parent, "linkless", compiled.identity(os.lstat(parent)), None))
         loaded.problems.append(f"{parent}: a link; policies of a project are plain files, so they are ignored")
         return loaded
-    _read_layer(loaded, below, "project", lambda error: loaded.problems.append(f"{error} (ignored)"))
+    read_layer(loaded, below, "project", lambda error: loaded.problems.append(f"{error} (ignored)"))
     for found in loaded.policies:
         found.on = found.policy.enabled
         found.why_off = "" if found.on else "disabled"

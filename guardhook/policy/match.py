@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from guardhook.policy.compiled import Compiled
 
     Condition = tuple[str, Any, str, str]
+    Literals = list[tuple[str, tuple[int, ...]]] | tuple[tuple[str, tuple[int, ...]], ...]
     Conditions = tuple[Condition, ...]
 
 # The classic step types, and the one that a hook event counts as. Other events have none.
@@ -43,10 +44,12 @@ STEP_OF_EVENT = {
     "stop": "output",
     "subagent_stop": "output",
 }
-# A step given to `guard check` or `guard test` is an Event of this dialect with its step type as native event.
-STEP_DIALECT = "step"
+# The index key of events that are a bare step (`guard check`, `guard test`): those with a step_type of their own.
+STEP = "step"
 MAIN_AGENT = "main"  # what `agent` sees for the main thread
 
+# Characters times literals from which on a long text is boiled down before literals are looked for.
+_MUCH = 8_000_000
 _OUT_OF_TIME = "the time limit for regular expressions ran out"
 
 
@@ -63,10 +66,12 @@ class Budget:
 class View:
     """The texts of an event that policies look at, each made when it is first asked for."""
 
-    __slots__ = ("_folded", "_made", "event", "name", "name_folded", "name_skeleton", "raw")
+    __slots__ = ("_folded", "_made", "_words", "event", "kinds", "name", "name_folded", "name_skeleton", "raw")
 
     def __init__(self, event: Event) -> None:
         self.event = event
+        # A tool that carries a command line is a shell, whatever else it is.
+        self.kinds = (event.kind or "other", "shell") if event.commands else (event.kind or "other",)
         self.name = event.tool or ""
         self.name_folded = fold_name(self.name)
         self.name_skeleton = skeleton(self.name_folded)
@@ -74,10 +79,11 @@ class View:
         self.raw = "\n".join(strings)  # what regular expressions see: the strings, without keys and numbers
         self._folded: str | None = None
         # `in`: everything but the JSON text, for needles that don't aim at JSON
-        self._made: dict[str, tuple[str, str]] = {"in": _fold_both("\n".join(strings + rest))}
+        self._made: dict[str, tuple[str, str]] = {"in": _both("\n".join(strings + rest))}
+        self._words: dict[str, str] = {}
 
     def text(self, what: str) -> tuple[str, str]:
-        """(lower-cased as it came, folded skeleton) of `in`, `json` (input as JSON too), `out`, `outjson`."""
+        """(as it came, folded skeleton) of `in`, `json` (input as JSON too), `out`, `outjson`."""
         made = self._made.get(what)
         if made is None:
             value = _input(self.event) if what == "json" else self.event.output
@@ -86,8 +92,15 @@ class View:
             strings, rest = _texts(value)
             if what != "out":
                 strings.insert(0, json_text(value))
-            made = self._made[what] = _fold_both("\n".join(strings + rest))
+            made = self._made[what] = _both("\n".join(strings + rest))
         return made
+
+    def words(self, what: str) -> str:
+        """The distinct words of a text, one a line: much less to search, for what has no white space in it."""
+        words = self._words.get(what)
+        if words is None:
+            words = self._words[what] = "\n".join(set(self.text(what)[1].split()))
+        return words
 
     def searched(self) -> tuple[str, ...]:
         """The forms of the input that a regular expression is tried on: as it came, folded, and as it looks."""
@@ -110,8 +123,8 @@ def _forms(raw: str, folded: str, seen: str) -> tuple[str, ...]:
     return tuple(forms)
 
 
-def _fold_both(text: str) -> tuple[str, str]:
-    return text.lower(), skeleton(fold(text))
+def _both(text: str) -> tuple[str, str]:
+    return text, skeleton(fold(text))
 
 
 def _input(event: Event) -> object:
@@ -206,15 +219,16 @@ def _candidates(compiled: Compiled, view: View, effects: list[Effect]) -> set[in
     """Numbers of the rows that could match: those whose literal occurs, whose effect occurs, or that have neither."""
     event = view.event
     out: set[int] = set()
-    kind = event.kind or "other"
-    for group in compiled.index.get(STEP_DIALECT if event.dialect == STEP_DIALECT else event.event, ()):
+    for group in compiled.index.get(event.event if event.step_type is None else STEP, ()):
         kinds, pairs, always, by_effect, any_effect = group
-        if kinds is not None and kind not in kinds:
+        if kinds is not None and not any(kind in kinds for kind in view.kinds):
             continue
         out.update(always)
         for what, literals in pairs:
             text = view.name_skeleton if what == "name" else view.text(what)[1]
             if text:
+                if len(text) * len(literals) > _MUCH:
+                    literals = _possible(literals, text, view.words(what))
                 for literal, numbers in literals:
                     if literal in text:
                         out.update(numbers)
@@ -224,6 +238,23 @@ def _candidates(compiled: Compiled, view: View, effects: list[Effect]) -> set[in
                 for effect in effects:
                     out.update(by_effect.get(effect.kind, ()))
     return out
+
+
+def _possible(literals: Literals, text: str, words: str) -> Literals:
+    """Drops literals of which a character or a word is nowhere in the text. Cheaper than looking for each in a long text."""
+    present: dict[str, bool] = {}
+    kept = []
+    for entry in literals:
+        for char in entry[0]:
+            here = present.get(char)
+            if here is None:
+                here = present[char] = char in text
+            if not here:
+                break
+        else:
+            if all(piece in words for piece in entry[0].split()):
+                kept.append(entry)
+    return kept
 
 
 def _row(
@@ -314,12 +345,12 @@ class _Hit:
 
     def _needle(self, what: str, needle: str, plain: str) -> bool:
         if what == "name":
-            came, folded = self.view.name.lower(), self.view.name_skeleton
+            came, folded = self.view.name, self.view.name_skeleton
         else:
             came, folded = self.view.text(what)
         if needle not in folded:
             return False
-        if plain not in came:
+        if plain not in came.lower():
             self.lookalike = True
         if self.span is None or what != "name":
             self.span = needle[: limits.SPAN_CHARS]
@@ -345,14 +376,14 @@ class _Hit:
     def _fact(self, what: str, value: Any) -> bool:
         event = self.view.event
         if what == "step":
-            return value == (event.native_event if event.dialect == STEP_DIALECT else STEP_OF_EVENT.get(event.event))
+            return bool(value == (event.step_type or STEP_OF_EVENT.get(event.event)))
         if what == "tool":
             globs, kinds = value
-            if event.kind in kinds:
+            if any(kind in kinds for kind in self.view.kinds):
                 return True
             return bool(self.view.name) and any_matches(globs, self.view.name_skeleton)
         if what == "harness":
-            return event.dialect in value
+            return bool(event.dialect in value)
         if what == "agent":
             return any_matches(value, skeleton(fold_name(event.agent_type or MAIN_AGENT)))
         raise ValueError(f"unknown condition {what}")

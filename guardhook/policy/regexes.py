@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import regex
@@ -16,6 +17,7 @@ class RegexError(ValueError):
     """The pattern is not accepted; the message says why."""
 
 
+@functools.lru_cache(maxsize=4096)
 def compile_regex(source: str) -> Any:
     """A `regex` pattern object, ignoring case. Raises RegexError for what doesn't compile or may backtrack without end."""
     if source == "":
@@ -96,6 +98,7 @@ def _unbounded(source: str, at: int) -> bool:
     return bool(comma) and high.strip() == "" and low.strip().isdigit()
 
 
+@functools.lru_cache(maxsize=4096)
 def required_literals(source: str) -> tuple[str, ...] | None:
     """Lower-case ASCII literals of which at least one stands in (the folded form of) every text that matches.
 
@@ -187,8 +190,3 @@ def _text(node: Any) -> str:
         return ""
     text = "".join(map(chr, codes))
     return text.lower() if text.isascii() and text.isprintable() else ""
-
-
-def rare_enough(literals: tuple[str, ...] | None) -> bool:
-    """Whether the literals spare the engine most texts. `guard list` calls the others costly."""
-    return literals is not None and min(map(len, literals)) >= 3

@@ -1,0 +1,238 @@
+"""Changes to the user's own policy files: comments and layout stay, a lock keeps editors apart, a rename makes it whole or not at all.
+
+`guard add` appends to `<config>/policies/guard.toml`; `remove`, `enable` and `disable` change the file that a user policy stands in.
+Switching a shipped policy writes `<config>/overrides.toml`. System and project policies are not the user's to change here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from guardhook.core.folders import Folders
+from guardhook.policy import check, load
+from guardhook.policy.compile import policy_id
+from guardhook.policy.load import Found, Loaded, PolicyError
+from guardhook.policy.model import OverrideFile, Policy, PolicyFile
+
+ADDED = "guard.toml"
+LOCK_SECONDS = 5.0
+
+
+class EditError(Exception):
+    """A change that can't be made. code: 1 failed (no such policy, name taken), 2 refused."""
+
+    def __init__(self, message: str, code: int = 2) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def add(folders: Folders, policy: Policy) -> str:
+    """Adds a policy to the user layer and returns its id. Raises EditError."""
+    try:
+        check.check(policy)
+    except check.Problem as problem:
+        raise EditError(f"{problem.field}: {problem}") from None
+    if not policy.match.given():
+        raise EditError("match: an empty pattern does nothing; name at least one key")
+    with _editing(folders):
+        for found in _user_layer(folders):
+            if found.policy.name == policy.name:
+                raise EditError(f"there is already a policy named {policy.name!r} ({found.path}:{found.line})", 1)
+        path = f"{folders.user_policies}/{ADDED}"
+        document = _document(path)
+        table = tomlkit.table()
+        if document.as_string().strip():
+            table.trivia.indent = "\n"
+        for key, value in msgspec.to_builtins(policy).items():
+            table[key] = _item(value)
+        listed: Any = document.get("policy")
+        if listed is None:
+            listed = document["policy"] = tomlkit.aot()
+            listed = document["policy"]
+        listed.append(table)
+        _write(path, document, PolicyFile)
+    return policy_id("user", policy.name)
+
+
+def remove(folders: Folders, ident: str) -> str:
+    """Removes a user policy by id or name and returns its name. Raises EditError."""
+    with _editing(folders):
+        found = _find(folders, ident)
+        if found.layer != "user":
+            raise EditError(
+                f"{found.policy.name!r} is a {found.layer} policy, which can't be removed here; {_instead(found)}"
+            )
+        document = _document(found.path)
+        listed: Any = document["policy"]
+        del listed[_place(listed, found)]
+        if not listed:
+            del document["policy"]
+        _write(found.path, document, PolicyFile)
+        return found.policy.name
+
+
+def switch(folders: Folders, ident: str, enabled: bool) -> str:
+    """Enables or disables a policy by id or name and returns its name. Raises EditError."""
+    with _editing(folders):
+        found = _find(folders, ident)
+        if found.layer == "shipped":
+            _override(folders, found.policy.name, enabled)
+        elif found.layer == "user":
+            document = _document(found.path)
+            listed = document["policy"]
+            table: Any = listed[_place(listed, found)]
+            table["enabled"] = enabled
+            _write(found.path, document, PolicyFile)
+        else:
+            raise EditError(
+                f"{found.policy.name!r} is a {found.layer} policy, which a user can't switch; {_instead(found)}"
+            )
+        return found.policy.name
+
+
+def _instead(found: Found) -> str:
+    if found.layer == "shipped":
+        return "`guardhook guard disable` switches it off"
+    return f"ask whoever keeps {found.path}"
+
+
+def _override(folders: Folders, name: str, enabled: bool) -> None:
+    path = f"{folders.config}/overrides.toml"
+    document = _document(path)
+    listed: Any = document.get("override")
+    for table in listed or ():
+        if table.get("policy") == name:
+            table["enabled"] = enabled
+            break
+    else:
+        if listed is None:
+            document["override"] = tomlkit.aot()
+            listed = document["override"]
+        table = tomlkit.table()
+        table["policy"] = name
+        table["enabled"] = enabled
+        listed.append(table)
+    _write(path, document, OverrideFile)
+
+
+def _user_layer(folders: Folders) -> list[Found]:
+    """The user's policies. Raises EditError when a file of theirs is broken: it is never written over."""
+    loaded = Loaded()
+    load.read_layer(loaded, folders.user_policies, "user", loaded.errors.append)
+    if loaded.errors:
+        raise EditError(str(loaded.errors[0]))
+    return loaded.policies
+
+
+def _find(folders: Folders, ident: str) -> Found:
+    """By exact id first, then by name; the user's own before others. Raises EditError(1) when there is none."""
+    loaded = Loaded(policies=_user_layer(folders))
+    load.shipped_of(loaded)
+    load.read_layer(loaded, folders.system_policies, "system", loaded.errors.append)
+    for found in loaded.policies:
+        if policy_id(found.layer, found.policy.name) == ident:
+            return found
+    for found in loaded.policies:
+        if found.policy.name == ident:
+            return found
+    raise EditError(f"there is no policy with the id or name {ident!r}; `guardhook guard list` shows all", 1)
+
+
+def _place(listed: Any, found: Found) -> int:
+    for number, table in enumerate(listed):
+        if table.get("name") == found.policy.name:
+            return number
+    raise EditError(f"{found.path} was changed by somebody else; try again", 1)
+
+
+def _document(path: str) -> tomlkit.TOMLDocument:
+    try:
+        with open(path, encoding="utf-8", newline="") as stream:
+            return tomlkit.parse(stream.read())
+    except FileNotFoundError:
+        return tomlkit.document()
+    except (TOMLKitError, UnicodeDecodeError) as error:
+        raise EditError(f"{path}: not valid TOML ({error}); mend it first, it is never written over") from None
+    except OSError as error:
+        raise EditError(f"{path}: can't be read: {error.strerror}") from None
+
+
+def _item(value: Any) -> Any:
+    """A value in the form a person would write it: patterns inline, backslashes in literal strings."""
+    if isinstance(value, dict):
+        inline = tomlkit.inline_table()
+        for key, part in value.items():
+            inline[key] = _item(part)
+        return inline
+    if isinstance(value, list):
+        array = tomlkit.array()
+        for part in value:
+            array.append(_item(part))
+        return array
+    if isinstance(value, str) and "\\" in value and "'" not in value and value.isprintable():
+        return tomlkit.string(value, literal=True)
+    return value
+
+
+def _write(path: str, document: tomlkit.TOMLDocument, type_: type[Any]) -> None:
+    text = tomlkit.dumps(document).encode("utf-8")
+    try:
+        load.parse(text, path, type_)
+    except PolicyError as error:
+        raise EditError(f"the change would break the file, so nothing was written: {error}") from None
+    # A file that is a link (kept with other settings, say) stays one.
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    temporary = f"{folder}/.{os.path.basename(target)}.{os.getpid()}"
+    try:
+        try:
+            mode = stat.S_IMODE(os.stat(target).st_mode)
+        except FileNotFoundError:
+            mode = 0o600
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(fd, "wb") as stream:
+                os.fchmod(stream.fileno(), mode)
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.rename(temporary, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise EditError(f"{path}: can't be written: {error.strerror}", 1) from None
+
+
+@contextlib.contextmanager
+def _editing(folders: Folders) -> Iterator[None]:
+    """Keeps other editors out; makes the user's folder."""
+    try:
+        os.makedirs(folders.user_policies, mode=0o700, exist_ok=True)
+        fd = os.open(f"{folders.config}/.edit.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise EditError(f"{error.filename or folders.config}: can't be written: {error.strerror}", 1) from None
+    try:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise EditError("another guardhook is editing the policies; try again", 1) from None
+                time.sleep(0.01)
+        yield
+    finally:
+        os.close(fd)
