@@ -65,7 +65,9 @@ def answer(event: Event, verdict: Verdict) -> Answer:
     native = event.native_event
     shape = _BLOCKS.get(native)
     if shape is None and event.event == "pre_tool":
-        shape = "permission"  # an event that this version doesn't know, with a call in it
+        # An event that this version doesn't know, with a call in it. A reply with a name that the client doesn't accept
+        # there would void the block before 2.1.214.
+        shape = "exit"
     if shape is None or verdict.mode == "observe" or verdict.action == "allow":
         return SILENT
     if verdict.action == "warn":

@@ -32,7 +32,7 @@ def read(payload: Payload, env: Env, event_arg: str | None) -> Event:
 
 
 def answer(event: Event, verdict: Verdict) -> Answer:
-    if not shared.objects(verdict) or (event.native_event not in _BLOCKS and event.event != "pre_tool"):
+    if not shared.stops(verdict) or (event.native_event not in _BLOCKS and event.event != "pre_tool"):
         return SILENT
     if event.native_event == "PermissionRequest" and verdict.action == "require_review":
         return SILENT  # the user is asked, which is what the policy wants

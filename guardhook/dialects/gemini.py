@@ -43,7 +43,7 @@ def answer(event: Event, verdict: Verdict) -> Answer:
         return SILENT
     if verdict.action == "warn" and verdict.mode != "observe" and event.native_event == "BeforeTool":
         return Answer(0, shared.json_line({"systemMessage": shared.warn_text(verdict)}))
-    if not shared.objects(verdict):
+    if not shared.stops(verdict):
         return SILENT
     return _block(shared.block_reason(verdict))
 

@@ -74,7 +74,7 @@ def read_any(dialect: str, payload: Payload, event_arg: str | None) -> Event:
 
 
 def answer(event: Event, verdict: Verdict) -> Answer:
-    if event.event not in JUDGED or not shared.objects(verdict):
+    if event.event not in JUDGED or not shared.stops(verdict):
         return SILENT
     return shared.exit_block(shared.block_reason(verdict))
 

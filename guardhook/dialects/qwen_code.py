@@ -30,7 +30,7 @@ def read(payload: Payload, env: Env, event_arg: str | None) -> Event:
 
 def answer(event: Event, verdict: Verdict) -> Answer:
     native = event.native_event
-    if not shared.objects(verdict) or (native not in _BLOCKS and event.event != "pre_tool"):
+    if not shared.stops(verdict) or (native not in _BLOCKS and event.event != "pre_tool"):
         return SILENT
     if verdict.action == "require_review":
         if native == "PermissionRequest":

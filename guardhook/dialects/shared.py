@@ -222,6 +222,6 @@ def permission(native_event: str, decision: str, sentence: str) -> dict[str, obj
     }
 
 
-def objects(verdict: Verdict) -> bool:
+def stops(verdict: Verdict) -> bool:
     """Whether the verdict stops the call: a blocking action that is not merely observed."""
     return verdict.action in ("deny", "require_review") and verdict.mode != "observe"

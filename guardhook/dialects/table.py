@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 # Dialect id -> module below guardhook.dialects. A new harness is one line here and one file there.
 MODULES = {
-    "claude-code": "claude_code",
-    "codex": "codex",
-    "gemini": "gemini",
-    "qwen-code": "qwen_code",
-    "other": "other",
-}
+    "claude-code": "claude_code", "codex": "codex", "gemini": "gemini", "qwen-code": "qwen_code", "other": "other",
+    "antigravity": "antigravity", "auggie": "auggie", "claude-like": "claude_like", "cline": "cline",
+    "codebuddy": "codebuddy", "copilot": "copilot", "copilot-pascal": "copilot_pascal", "crush": "crush",
+    "cursor": "cursor", "devin": "devin", "droid": "droid", "goose": "goose", "grok": "grok", "hermes": "hermes",
+    "kimi": "kimi", "kiro-cli": "kiro", "kiro-env": "kiro", "kiro-ide": "kiro", "letta": "letta",
+    "openhands": "openhands", "qoder": "qoder", "vibe": "vibe", "vscode": "vscode", "windsurf": "windsurf",
+}  # fmt: skip
 
 # Registered dialect -> harnesses that read its settings as well (claude-like stands for Continue and unnamed clones).
 CROSS_LOADS = {

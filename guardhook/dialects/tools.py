@@ -504,7 +504,7 @@ def _open(event: Event) -> None:
         event.files.extend(FileTarget("move_to", p) for k in _TARGET_KEYS if (p := _str(given.get(k))))
     op = next((_VERBS[w] for w in sorted(words) if w in _VERBS), None)
     if op is None:
-        op = "write" if _content(given) is not None and _paths(given) else "read"
+        op = "write" if _content(given) is not None else "read"
     elif words & {"copy", "cp"}:
         event.files.extend(FileTarget("read", p) for k in _SOURCE_KEYS if (p := _str(given.get(k))))
         event.files.extend(FileTarget("write", p) for k in _TARGET_KEYS if (p := _str(given.get(k))))

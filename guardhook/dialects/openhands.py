@@ -1,0 +1,29 @@
+"""OpenHands SDK 1.58. Its answers were run; the product was not. The words block and ask let the call run."""
+
+from __future__ import annotations
+
+from guardhook.core.event import Event
+from guardhook.dialects import other, simple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from guardhook.dialects.shared import Limits, Payload
+
+ID = "openhands"
+
+
+def _read(payload: Payload, event_arg: str | None) -> Event:
+    return other.read_any(ID, payload, event_arg)
+
+
+_self = simple.Dialect(ID, other.ROUTES, reader=_read, block=simple.decision_words("decision", "deny", "reason", 2))
+recognise, read, answer, fallback = _self.recognise, _self.read, _self.answer, _self.fallback
+
+
+def limits() -> Limits:
+    return simple.limits_of(
+        source="package 1.58.2, run",
+        deny="decision deny + stderr + exit 2",
+        ask="as deny",
+        open=("a crash, a timeout and any other status let the call run; so does async: true",),
+    )
