@@ -222,7 +222,7 @@ def _first(given: dict[str, object], keys: tuple[str, ...]) -> str:
 def quote(word: str) -> str:
     """One word for a POSIX shell."""
     plain = word.replace("-", "").replace("_", "").replace("/", "").replace(".", "")
-    if plain.isascii() and plain.isalnum():
+    if word and plain.isascii() and (plain.isalnum() or not plain):
         return word
     return "'" + word.replace("'", "'\\''") + "'"
 
