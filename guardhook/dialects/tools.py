@@ -11,65 +11,14 @@ from __future__ import annotations
 
 from guardhook.core.event import Event, FileTarget
 from guardhook.core.jsontext import PayloadError, loads_text
-from guardhook.core.text import fold_name
-from guardhook.dialects import patches
+from guardhook.dialects import names
 
-# Lower-case tool name -> kind. Names are looked up as they are, then without a harness's own prefix.
-KINDS = {
-    "bash": "shell", "shell": "shell", "sh": "shell", "zsh": "shell", "powershell": "shell", "pwsh": "shell",
-    "cmd": "shell", "execute_bash": "shell", "execute_pwsh": "shell", "execute_command": "shell", "execute": "shell",
-    "exec": "shell", "exec_command": "shell", "run_shell_command": "shell", "run_terminal_command": "shell",
-    "run_terminal_cmd": "shell", "run_in_terminal": "shell", "runterminalcommand": "shell", "runinterminal": "shell",
-    "run_command": "shell", "run_commands": "shell", "terminal": "shell", "launch-process": "shell",
-    "developer__shell": "shell", "process.start": "shell", "process_start": "shell", "shell_command": "shell",
-    "local_shell": "shell", "execute_code": "shell", "write_stdin": "shell", "write_bash": "shell",
-    "write_powershell": "shell", "write-process": "shell", "process.write": "shell", "process_write": "shell",
-    "write": "file_write", "write_file": "file_write", "write_to_file": "file_write", "create": "file_write",
-    "create_file": "file_write", "createfile": "file_write", "save-file": "file_write", "fs_write": "file_write",
-    "edit": "file_edit", "edit_file": "file_edit", "editfiles": "file_edit", "multiedit": "file_edit",
-    "multi_edit": "file_edit", "strreplace": "file_edit", "str_replace": "file_edit",
-    "str_replace_editor": "file_edit", "str-replace-editor": "file_edit", "str_replace_based_edit_tool": "file_edit",
-    "replace_string_in_file": "file_edit", "multi_replace_string_in_file": "file_edit",
-    "insert_edit_into_file": "file_edit", "replace_in_file": "file_edit", "replace_file_content": "file_edit",
-    "multi_replace_file_content": "file_edit", "replace": "file_edit", "search_replace": "file_edit",
-    "editor": "file_edit", "file_editor": "file_edit", "developer__text_editor": "file_edit", "fs_append": "file_edit",
-    "patch": "file_edit", "apply_patch": "file_edit", "applypatch": "file_edit", "delete": "file_edit",
-    "delete_file": "file_edit", "remove-files": "file_edit", "write_code": "file_edit", "notebookedit": "file_edit",
-    "notebook_edit": "file_edit",
-    "read": "file_read", "read_file": "file_read", "read_files": "file_read", "read_many_files": "file_read",
-    "view": "file_read", "view_file": "file_read", "view_image": "file_read", "fs_read": "file_read",
-    "read_code": "file_read", "readfile": "file_read", "notebookread": "file_read",
-    "grep": "search", "glob": "search", "ls": "search", "list": "search", "grep_search": "search",
-    "file_search": "search", "semantic_search": "search", "search_files": "search", "search_codebase": "search",
-    "codebase-retrieval": "search", "codebase_search": "search", "list_directory": "search", "list_dir": "search",
-    "search_file_content": "search", "find_by_name": "search",
-    "webfetch": "web_fetch", "web_fetch": "web_fetch", "web-fetch": "web_fetch", "fetch": "web_fetch",
-    "fetchurl": "web_fetch", "fetch_webpage": "web_fetch", "fetch_web_content": "web_fetch",
-    "web_extract": "web_fetch", "download": "web_fetch", "websearch": "web_fetch", "web_search": "web_fetch",
-    "web-search": "web_fetch", "google_web_search": "web_fetch", "read_url_content": "web_fetch",
-    "use_mcp_tool": "mcp", "use_tool": "mcp", "mcp_tool_use": "mcp",
-    "task": "subagent", "agent": "subagent", "agents.spawn": "subagent", "delegate": "subagent",
-    "delegate_task": "subagent", "run_subagent": "subagent", "runsubagent": "subagent", "agentic_fetch": "subagent",
-    "spawn_agent": "subagent", "collaborationspawn_agent": "subagent", "invoke_agent": "subagent",
-}  # fmt: skip
-_PREFIXES = ("file_system.",)
-
-# Tools that type into a process which is already running: what is typed is the command.
-TYPED = frozenset(("write_stdin", "write_bash", "write_powershell", "write-process", "process.write", "process_write"))
 _TYPED_KEYS = ("chars", "input", "input_text", "text", "data", "stdin", "command")
 _COMMAND_KEYS = (
     "command", "commands", "cmd", "command_line", "commandLine", "CommandLine", "shell_command", "shellCommand",
 )  # fmt: skip
 _DIRECTORY_KEYS = ("cwd", "dir_path", "directory", "workdir", "working_directory", "working_dir", "Cwd")
-# Tools whose `command` is an operation (view, create, str_replace …) and never a shell line.
-_OPERATIONS = frozenset((
-    "str_replace_editor", "str_replace_based_edit_tool", "file_editor", "developer__text_editor", "fs_write", "fs_read",
-    "editor", "str-replace-editor",
-))  # fmt: skip
-_PATCHES = frozenset(("apply_patch", "applypatch"))
 _PATCH_KEYS = ("command", "input", "patch", "patch_text", "patchText", "diff")
-_DELETES = frozenset(("delete", "delete_file", "remove-files"))
-
 _PATH_KEYS = (
     "file_path", "path", "filePath", "filepath", "file", "filename", "paths", "file_paths", "filePaths",
     "notebook_path", "target_file", "TargetFile", "AbsolutePath", "absolute_path", "SearchPath", "SearchDirectory",
@@ -83,47 +32,6 @@ _NESTED_KEYS = ("edits", "replacements", "operations", "files", "ReplacementChun
 _URL_KEYS = ("url", "uri", "Url", "urls", "requests", "URL")
 _SOURCE_KEYS = ("source", "src", "from", "old_path", "oldPath", "source_path", "sourcePath")
 _TARGET_KEYS = ("destination", "dest", "dst", "to", "new_path", "newPath", "destination_path", "target", "targetPath")
-_MOVES = frozenset(("move", "rename", "mv"))
-_VERBS = {
-    "write": "write", "save": "write", "create": "write", "put": "write", "append": "write", "upload": "write",
-    "touch": "write", "mkdir": "write", "download": "write", "copy": "write", "cp": "write", "edit": "edit",
-    "patch": "edit", "replace": "edit", "update": "edit", "modify": "edit", "insert": "edit", "chmod": "edit",
-    "chown": "edit", "truncate": "edit", "delete": "delete", "remove": "delete", "unlink": "delete", "rm": "delete",
-    "rmdir": "delete", "trash": "delete", "erase": "delete", "wipe": "delete",
-}  # fmt: skip
-
-
-def kind_of(name: str) -> str:
-    """The kind of a built-in tool by its name, `other` for one that no harness in the table has."""
-    lower = name.strip().lower()
-    for prefix in _PREFIXES:
-        if lower.startswith(prefix):
-            lower = lower[len(prefix) :]
-    return KINDS.get(lower) or ("subagent" if lower.endswith("spawn_agent") else "other")
-
-
-def mcp_name(name: str) -> tuple[str, str] | None:
-    """(server, tool) of a name in one of the forms that harnesses give to MCP tools, else None.
-
-    Forms: mcp__server__tool, MCP:tool, @server/tool, server___tool, mcp_server.tool, mcp_server_tool (where the first
-    part is taken as the server: single underscores can't be told apart).
-    """
-    lower = name.lower()
-    if lower.startswith("mcp__"):
-        server, _, tool = name[5:].partition("__")
-        return server, tool
-    if lower.startswith("mcp:"):
-        return "", name[4:]
-    if name.startswith("@") and "/" in name:
-        server, _, tool = name[1:].partition("/")
-        return server, tool
-    if "___" in name:
-        server, _, tool = name.partition("___")
-        return server, tool
-    if lower.startswith("mcp_") and lower not in KINDS:
-        server, _, tool = name[4:].partition("." if "." in name else "_")
-        return server, tool
-    return None
 
 
 def fill(event: Event) -> None:
@@ -133,15 +41,19 @@ def fill(event: Event) -> None:
         event.kind = "other"
         event.undecidable = "the payload names no tool"
         return
-    lower = (name if name.isascii() else fold_name(name)).strip().lower()
+    lower = name.strip().lower()
+    if not name.isascii():
+        from guardhook.core.text import fold_name
+
+        lower = fold_name(name).strip()
     event.input = _unnest(event, event.input, lower)
     server_tool = _mcp(event, name, lower)
     if server_tool is not None:
         event.kind = "mcp"
         event.mcp_server, event.mcp_tool = server_tool[0] or None, server_tool[1] or None
     else:
-        event.kind = kind_of(lower)
-    for prefix in _PREFIXES:
+        event.kind = names.kind_of(lower)
+    for prefix in names.PREFIXES:
         lower = lower.removeprefix(prefix)
     if event.undecidable:
         return
@@ -162,7 +74,7 @@ def fill(event: Event) -> None:
 
 def _unnest(event: Event, value: object, lower: str) -> object:
     """The input with JSON inside a string parsed. A patch may be plain text."""
-    if not isinstance(value, str) or (lower in _PATCHES and not value.lstrip().startswith("{")):
+    if not isinstance(value, str) or (lower in names.PATCHES and not value.lstrip().startswith("{")):
         return value
     if not value.strip():
         return {}
@@ -178,7 +90,7 @@ def _mcp(event: Event, name: str, lower: str) -> tuple[str, str] | None:
     context = event.payload.get("mcp_context")
     if isinstance(context, dict):
         return _str(context.get("server_name")), _str(context.get("tool_name"))
-    found = mcp_name(name)
+    found = names.mcp_name(name)
     source = event.payload.get("mcp_server")
     if isinstance(source, dict) and _str(source.get("name")):
         server = _str(source.get("name"))
@@ -187,7 +99,12 @@ def _mcp(event: Event, name: str, lower: str) -> tuple[str, str] | None:
         return _wrapped(event)
     if found is None and event.payload.get("is_mcp_tool") is True:
         return "", name
-    if found is None and event.dialect in ("copilot", "copilot-pascal") and "-" in name and kind_of(name) == "other":
+    if (
+        found is None
+        and event.dialect in ("copilot", "copilot-pascal")
+        and "-" in name
+        and names.kind_of(name) == "other"
+    ):
         server, _, tool = name.partition("-")
         return server, tool
     return found
@@ -234,7 +151,7 @@ def _shell(event: Event, lower: str) -> None:
         return
     if lower in ("powershell", "pwsh", "execute_pwsh", "write_powershell"):
         event.shell = "powershell"
-    typed = lower in TYPED or given.get("is_input") is True
+    typed = lower in names.TYPED or given.get("is_input") is True
     if lower == "execute_code":
         code = given.get("code", given.get("command"))
         if isinstance(code, str) and code.strip():
@@ -336,19 +253,19 @@ def _directory(event: Event, given: dict[str, object]) -> None:
 
 
 def _file(event: Event, lower: str) -> None:
-    if lower in _PATCHES or lower == "patch":
+    if lower in names.PATCHES or lower == "patch":
         _patch(event, lower)
-        if event.undecidable is None or lower in _PATCHES:
+        if event.undecidable is None or lower in names.PATCHES:
             return
         event.undecidable = None
     given = event.input
     if not isinstance(given, dict):
         event.undecidable = "a file tool was called without a path"
         return
-    if lower in _OPERATIONS:
+    if lower in names.OPERATIONS:
         _operation(event, given, lower)
     op = {"file_write": "write", "file_edit": "edit", "file_read": "read"}[event.kind or "file_read"]
-    if lower in _DELETES:
+    if lower in names.DELETES:
         op = "delete"
     _collect(event, given, op)
     if not event.files:
@@ -384,6 +301,8 @@ def _patch(event: Event, lower: str) -> None:
                 text = given[key]
                 break
     if isinstance(text, str):
+        from guardhook.dialects import patches
+
         event.files = patches.targets(text)
     if not event.files:
         event.undecidable = "the patch names no file"
@@ -486,7 +405,7 @@ def _open(event: Event) -> None:
             given = inner
     if not isinstance(given, dict) or event.kind == "subagent":
         return
-    words = _words(event.mcp_tool or event.tool or "")
+    words = names.words(event.mcp_tool or event.tool or "")
     for key in _COMMAND_KEYS:
         commands = _commands(key, given.get(key)) if given.get(key) is not None else None
         event.commands.extend(c for c in commands or () if c not in event.commands)
@@ -499,29 +418,13 @@ def _open(event: Event) -> None:
         elif words & {"javascript", "node", "js"}:
             event.commands.append("node -e " + quote(code))
     _urls(event, given)
-    if words & _MOVES:
+    if words & names.MOVES:
         event.files.extend(FileTarget("move_from", p) for k in _SOURCE_KEYS if (p := _str(given.get(k))))
         event.files.extend(FileTarget("move_to", p) for k in _TARGET_KEYS if (p := _str(given.get(k))))
-    op = next((_VERBS[w] for w in sorted(words) if w in _VERBS), None)
+    op = next((names.VERBS[w] for w in sorted(words) if w in names.VERBS), None)
     if op is None:
         op = "write" if _content(given) is not None else "read"
     elif words & {"copy", "cp"}:
         event.files.extend(FileTarget("read", p) for k in _SOURCE_KEYS if (p := _str(given.get(k))))
         event.files.extend(FileTarget("write", p) for k in _TARGET_KEYS if (p := _str(given.get(k))))
     _collect(event, given, op)
-
-
-def _words(name: str) -> frozenset[str]:
-    """The words of a tool name, split at signs and at capitals."""
-    out: list[str] = []
-    word = ""
-    for char in name:
-        if not char.isalnum() or (char.isupper() and word and not word[-1].isupper()):
-            if word:
-                out.append(word.lower())
-            word = ""
-        if char.isalnum():
-            word += char
-    if word:
-        out.append(word.lower())
-    return frozenset(out)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardhook.core.event import Event, FileTarget
-from guardhook.dialects import patches, table, tools
+from guardhook.dialects import names, patches, table, tools
 
 
 def filled(tool: object, given: object, dialect: str = "claude-code", cwd: str = "/w", **payload: object) -> Event:
@@ -61,9 +61,9 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize(("name", "kind"), [(n, kind) for kind, names in NAMES.items() for n in names.split()])
+@pytest.mark.parametrize(("name", "kind"), [(n, kind) for kind, listed in NAMES.items() for n in listed.split()])
 def test_kind_by_name(name: str, kind: str) -> None:
-    assert tools.kind_of(name) == kind
+    assert names.kind_of(name) == kind
 
 
 def test_an_invisible_character_in_a_name_does_not_hide_the_tool() -> None:
