@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 
 import click
 
@@ -83,3 +84,98 @@ def compile_(
         for line in notes:
             say(line)
         say(f"{count} policies compiled")
+
+
+@command.command(name="list")
+@click.option("--dir", "directory", metavar="DIR", help="One folder for configuration, policies and journal.")
+@click.option("--project", metavar="DIR", help="Show the policies of this project too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@click.pass_context
+def list_(ctx: click.Context, directory: str | None, project: str | None, as_json: bool) -> None:
+    """List all policies (the same as `guard list`)."""
+    from guardhook.commands import guard_list
+
+    ctx.invoke(guard_list.command, directory=directory, project=project, as_json=as_json)
+
+
+@command.command()
+@click.argument("policy")
+@click.option("--dir", "directory", metavar="DIR", help="One folder for configuration, policies and journal.")
+@click.option("--json", "as_json", is_flag=True, help="Print the policy as JSON.")
+def show(policy: str, directory: str | None, as_json: bool) -> None:
+    """Show one policy, by id or name."""
+    import msgspec
+    import tomlkit
+
+    from guardhook.core.jsontext import printable
+    from guardhook.policy import load
+    from guardhook.policy.compile import policy_id
+
+    loaded = load.load(resolve(directory), time.time())
+    rows = [f for f in loaded.ordered() if policy_id(f.layer, f.policy.name) == policy]
+    rows = rows or [f for f in loaded.ordered() if f.policy.name == policy]
+    if not rows:
+        fail(
+            f"there is no policy with the id or name {policy!r}; `guardhook policy list` shows all",
+            code=1,
+            as_json=as_json,
+        )
+    found = rows[0]
+    given = msgspec.to_builtins(found.policy)
+    if as_json:
+        emit(
+            {
+                "ok": True,
+                "id": policy_id(found.layer, found.policy.name),
+                "layer": found.layer,
+                "file": found.path,
+                "line": found.line,
+                "on": found.on,
+                "why_off": found.why_off or None,
+                "policy": given,
+            }
+        )
+        return
+    click.echo(f"# {printable(found.path, 400)}:{found.line} ({found.layer}, {'on' if found.on else found.why_off})")
+    for line in tomlkit.dumps({"policy": [given]}).splitlines():
+        click.echo(printable(line, 4000))
+
+
+@command.command()
+@click.argument("path", required=False)
+@click.option("--dir", "directory", metavar="DIR", help="One folder for configuration, policies and journal.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+def test(path: str | None, directory: str | None, as_json: bool) -> None:
+    """Run the examples of all policies, or of a policy file or folder. Status 1 when one fails."""
+    from guardhook.policy import examples, load
+
+    loaded = load.Loaded()
+    if path is None:
+        loaded = load.load(resolve(directory), time.time())
+    elif os.path.isdir(path):
+        load.read_layer(loaded, os.path.abspath(path), "user", loaded.errors.append)
+    else:
+        load.read_file(loaded, os.path.abspath(path), "user", loaded.errors.append)
+    if loaded.errors:
+        fail(str(loaded.errors[0]), hints=[str(e) for e in loaded.errors[1:]], as_json=as_json)
+    outcomes = [examples.run(found, example) for found in loaded.ordered() for example in found.policy.example]
+    failed = [o for o in outcomes if not o.passed]
+    table = examples.confusion(outcomes)
+    if as_json:
+        emit(
+            {
+                "ok": not failed,
+                "examples": len(outcomes),
+                "failed": [
+                    {"policy": o.policy, "example": o.text, "expected": o.expected, "got": o.got} for o in failed
+                ],
+                "confusion": table,
+            }
+        )
+    else:
+        for o in failed:
+            say(f"FAILED {o.policy}: {o.text}: expected {o.expected}, got {o.got}")
+        click.echo(examples.render(table))
+        click.echo(f"{len(outcomes)} examples, {len(failed)} failed")
+    if failed:
+        raise SystemExit(1)

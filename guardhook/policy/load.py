@@ -199,6 +199,7 @@ def _checked(text: bytes, path: str, layer: str) -> list[Found]:
 
 
 def read_layer(loaded: Loaded, folder: str, layer: str, note: Callable[[PolicyError], None]) -> None:
+    """Adds the policies of a folder; note is told what is wrong with each file."""
     try:
         names = loaded.sources.folder(folder)
     except SourceError as error:
@@ -208,31 +209,31 @@ def read_layer(loaded: Loaded, folder: str, layer: str, note: Callable[[PolicyEr
     if layer == "project" and len(names) > limits.PROJECT_FILES:
         note(PolicyError(folder, None, "", f"more than {limits.PROJECT_FILES} files; the rest is ignored"))
         names = names[: limits.PROJECT_FILES]
-    seen: dict[str, Found] = {}
     for name in names:
-        path = f"{folder}/{name}"
-        try:
-            data = loaded.sources.file(path)
-            found = _checked(data, path, layer) if data is not None else []
-        except SourceError as error:
-            note(PolicyError(error.path, None, "", str(error)))
-            continue
-        except PolicyError as error:
-            note(error)
-            continue
-        for entry in found:
-            before = seen.get(entry.policy.name)
-            if before is not None:
-                where = f"{before.path}:{before.line}"
-                note(
-                    PolicyError(
-                        path, entry.line, "name", f"{entry.policy.name!r} is already defined in {where}; rename one"
-                    )
-                )
-                continue
-            if layer == "project" and entry.policy.action == "allow":
-                note(PolicyError(path, entry.line, "action", "a project may only tighten; `allow` is ignored"))
-                continue
+        read_file(loaded, f"{folder}/{name}", layer, note)
+
+
+def read_file(loaded: Loaded, path: str, layer: str, note: Callable[[PolicyError], None]) -> None:
+    """Adds the policies of one file to a layer; note is told what is wrong with it."""
+    try:
+        data = loaded.sources.file(path)
+        found = _checked(data, path, layer) if data is not None else []
+    except SourceError as error:
+        note(PolicyError(error.path, None, "", str(error)))
+        return
+    except PolicyError as error:
+        note(error)
+        return
+    seen = {f.policy.name: f for f in loaded.policies if f.layer == layer}
+    for entry in found:
+        before = seen.get(entry.policy.name)
+        if before is not None:
+            where = f"{before.path}:{before.line}"
+            message = f"{entry.policy.name!r} is already defined in {where}; rename one"
+            note(PolicyError(path, entry.line, "name", message))
+        elif layer == "project" and entry.policy.action == "allow":
+            note(PolicyError(path, entry.line, "action", "a project may only tighten; `allow` is ignored"))
+        else:
             seen[entry.policy.name] = entry
             loaded.policies.append(entry)
 
