@@ -2,7 +2,8 @@
 
 Everything is opened relative to a folder descriptor and never through a link; what is opened must be a regular file (or a
 folder) of this user, with exactly one name. A FIFO or device put in a file's place is refused without blocking on it.
-Writers give files mode 0600 and folders 0700 whatever the umask says, and narrow wider ones.
+Writers make files of mode 0600 and folders of mode 0700 whatever the umask says, and take rights away from others where
+they have some; what the owner made read-only stays so.
 """
 
 from __future__ import annotations
@@ -30,17 +31,14 @@ def open_folder(name: str, parent: int | None = None, *, create: bool = False) -
     except FileNotFoundError:
         if not create:
             raise
-        try:
-            posix.mkdir(name, 0o700, dir_fd=parent)
-        except FileExistsError:
-            pass
+        _mkdir(name, parent)
         fd = posix.open(name, _FOLDER, dir_fd=parent)
     try:
         status = posix.fstat(fd)
         if status.st_uid != posix.geteuid():
             raise Unsafe(errno.EPERM, "the folder belongs to another user", name)
-        if create and status.st_mode & 0o777 != 0o700:
-            posix.fchmod(fd, 0o700)
+        if create and status.st_mode & 0o077:
+            posix.fchmod(fd, status.st_mode & 0o700)
     except BaseException:
         posix.close(fd)
         raise
@@ -60,12 +58,21 @@ def _make(path: str) -> None:
     if not path:
         return
     try:
-        posix.mkdir(path, 0o700)
-    except FileExistsError:
-        return
+        _mkdir(path, None)
     except FileNotFoundError:
         _make(path.rpartition("/")[0])
-        posix.mkdir(path, 0o700)
+        _mkdir(path, None)
+
+
+def _mkdir(name: str, parent: int | None) -> None:
+    """Makes a folder of mode 0700, unless the name exists. A folder can't be opened to mend its mode, so the umask is set meanwhile."""
+    before = posix.umask(0o077)
+    try:
+        posix.mkdir(name, 0o700, dir_fd=parent)
+    except FileExistsError:
+        pass
+    finally:
+        posix.umask(before)
 
 
 def open_file(name: str, parent: int, flags: int, *, create: bool = False) -> int:
@@ -73,6 +80,7 @@ def open_file(name: str, parent: int, flags: int, *, create: bool = False) -> in
 
     flags are the access mode and O_APPEND; create (for writers) makes a missing file, and narrows the mode of a found one.
     """
+    made = False
     try:
         fd = posix.open(name, flags | _FILE, dir_fd=parent)
     except FileNotFoundError:
@@ -80,13 +88,16 @@ def open_file(name: str, parent: int, flags: int, *, create: bool = False) -> in
             raise
         try:
             fd = posix.open(name, flags | _FILE | posix.O_CREAT | posix.O_EXCL, 0o600, dir_fd=parent)
+            made = True
         except FileExistsError:
             fd = posix.open(name, flags | _FILE, dir_fd=parent)
     try:
         status = posix.fstat(fd)
         check(status, name)
-        if create and status.st_mode & 0o777 != 0o600:
+        if made:
             posix.fchmod(fd, 0o600)
+        elif create and status.st_mode & 0o077:
+            posix.fchmod(fd, status.st_mode & 0o600)
     except BaseException:
         posix.close(fd)
         raise
