@@ -130,6 +130,9 @@ def _program(own: Folders, as_json: bool) -> list[tuple[str, str]]:
     from guardhook.harness import program
 
     try:
-        return [(path, "removed") for path in program.remove(own)]
+        gone = program.remove(own)
+        # The launchers, two for each dialect, are told of as the folder that they were in.
+        binaries = os.path.join(own.data, program.BIN)
+        return [(p, "removed") for p in dict.fromkeys(binaries if os.path.dirname(p) == binaries else p for p in gone)]
     except program.ProgramError as error:
         fail(str(error), code=1, as_json=as_json)

@@ -162,6 +162,7 @@ def lint(path: str, data: bytes | None) -> list[str]:
     Returns what makes it drop single entries.
     """
     document = hooksfile.parse(path, data)
+    hooksfile.refuse_extras(document, path, TITLE, comments=False, bom=True)
     hooks = hooksfile.hooks_node(document, path)
     dropped = []
     for event in hooks.children if hooks else ():

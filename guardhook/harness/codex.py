@@ -137,13 +137,7 @@ def _choose(listing: str, config: str, read: Reader, notes: list[str]) -> str:
 def _lint(path: str, data: bytes | None) -> None:
     """hooks.json by the client's rules: plain JSON, two keys at the top. Raises HarnessError for what drops the whole file."""
     document = hooksfile.parse(path, data)
-    for offset, what in ((document.comment, "comments"), (document.trailing, "trailing commas")):
-        if offset >= 0:
-            line, column = document.position(offset)
-            raise HarnessError(
-                f"{path}:{line}:{column}: Codex reads no {what} in this file, and runs no hook of it",
-                "take them out first",
-            )
+    hooksfile.refuse_extras(document, path, TITLE, comments=False, bom=False)
     for child in document.root.children:
         if child.key not in _TOP:
             line, column = document.position(child.start)

@@ -119,6 +119,7 @@ def plan(machine: Machine, request: Request, read: Reader) -> Plan:
     path = places(machine, request.scope)[0]
     data = read(path)
     made = Plan()
+    _lint(path, data)
     name = _name(machine, request, read)
     groups = {event: group(machine, request, event, name) for event in EVENTS}
     settings: dict[tuple[str, ...], Any] = {}
@@ -133,11 +134,16 @@ def plan(machine: Machine, request: Request, read: Reader) -> Plan:
     made.edits.append(hooksfile.register(path, data, groups, ours, settings))
     if request.scope == "user":
         hooks, manifest = _extension(machine)
-        made.edits.append(_whole(hooks, read(hooks), {"hooks": groups}))
+        made.edits.append(_whole(hooks, read(hooks), {"hooks": {event: [one] for event, one in groups.items()}}))
         made.edits.append(_whole(manifest, read(manifest), {"name": "guardhook", "version": __version__}))
     if request.scope == "project":
         made.notes.append(f"{path} now names a program of this machine: keep it out of version control")
     return made
+
+
+def _lint(path: str, data: bytes | None) -> None:
+    """Comments are read; a comma before a bracket or a byte-order mark keeps the client from starting. Raises HarnessError."""
+    hooksfile.refuse_extras(hooksfile.parse(path, data), path, TITLE, comments=True, bom=False)
 
 
 def unplan(machine: Machine, scope: str, read: Reader, undo: Callable[[str], Undo]) -> Plan:
@@ -223,6 +229,7 @@ def findings(machine: Machine, found: Sequence[Registration], client: Client | N
         path = places(machine, scope)[0]
         try:
             data = read(path)
+            _lint(path, data)
             hooksfile.hooks_node(hooksfile.parse(path, data), path)
             on[path] = _section(path, data).get("enabled")
             disabled = _disabled(path, data)

@@ -31,6 +31,23 @@ def parse(path: str, data: bytes | None) -> Document:
     return document
 
 
+def refuse_extras(document: Document, path: str, client: str, *, comments: bool, bom: bool) -> None:
+    """Refuses what is not plain JSON where a client does not read it: it would start without our hooks, or not at all.
+
+    comments and bom say whether this client reads those; none reads a comma before a closing bracket. Raises HarnessError.
+    """
+    found = [(document.trailing, "a comma before a closing bracket")]
+    found += [] if comments else [(document.comment, "a comment")]
+    found += [(0, "a byte-order mark")] if document.bom and not bom else []
+    for offset, what in found:
+        if offset >= 0:
+            line, column = document.position(offset)
+            raise HarnessError(
+                f"{path}:{line}:{column}: {what}: {client} can't read this file, and runs no hook of it",
+                "take it out, then run the command again",
+            )
+
+
 def place(document: Document, path: str, node: Node) -> str:
     """`file:line:column` of a value, for messages."""
     line, column = document.position(node.start)

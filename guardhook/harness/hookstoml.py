@@ -21,6 +21,7 @@ from guardhook.harness.hooksfile import Ours
 from guardhook.harness.model import ABSENT, FileEdit, HarnessError
 
 BEGIN = "# The hooks below are written by `guardhook install` and removed by `guardhook uninstall`."
+_BOM = "\ufeff"  # which the client tolerates, and the parsers used here don't
 _HEADER = re.compile(rb"\[\[hooks\.\w+(?:\.hooks)?\]\]")
 
 
@@ -43,7 +44,7 @@ def _text(path: str, data: bytes | None) -> str:
     except UnicodeDecodeError as error:
         line = (data or b"").count(b"\n", 0, error.start) + 1
         raise HarnessError(f"{path}:{line}: the file is not valid UTF-8", "the file was not changed") from None
-    return text.replace("\r\n", "\n")
+    return text.removeprefix(_BOM).replace("\r\n", "\n")
 
 
 def groups(values: Mapping[str, Any]) -> list[tuple[str, int, Mapping[str, Any]]]:
@@ -132,9 +133,10 @@ def append(data: bytes, block: str) -> bytes:
 def edit(path: str, data: bytes, change: Callable[[Any], None]) -> bytes:
     """Runs change(document) on a tomlkit document and gives the text. Raises HarnessError, also when a comment would be lost."""
     try:
-        document = tomlkit.parse(data.decode("utf-8"))
+        text = data.decode("utf-8")
+        document = tomlkit.parse(text.removeprefix(_BOM))
         change(document)
-        after = tomlkit.dumps(document).encode("utf-8")
+        after = ((_BOM if text.startswith(_BOM) else "") + tomlkit.dumps(document)).encode("utf-8")
     except (TOMLKitError, KeyError, TypeError, AttributeError) as error:
         raise HarnessError(
             f"{path}: this file can't be edited safely ({type(error).__name__})", "edit it by hand; nothing was written"
