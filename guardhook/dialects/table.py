@@ -192,7 +192,7 @@ def _codex(p: Payload, ev: str, alt: str) -> bool:
 def _gemini(p: Payload, ev: str, alt: str) -> bool:
     if ev in _GEMINI_ONLY:
         return True
-    return ev in _GEMINI_SHARED and _iso(p) and "permission_mode" not in p and "/.gemini/" in _path(p)
+    return bool(ev) and _iso(p) and "permission_mode" not in p and "/.gemini/" in _path(p)
 
 
 def _qwen(p: Payload, ev: str, alt: str) -> bool:

@@ -167,7 +167,7 @@ def _shell(event: Event, lower: str) -> None:
                 event.undecidable = f"the shell tool's {key!r} is not a text"
                 return
             seen = True
-            event.commands.extend(c for c in commands if c not in event.commands)
+            event.commands.extend(commands)
     if not typed and not event.commands:
         # `{"script": …}` and `{"code": …}` are seen in forks.
         for key in ("script", "code"):
@@ -254,7 +254,7 @@ def _directory(event: Event, given: dict[str, object]) -> None:
 
 def _file(event: Event, lower: str) -> None:
     if lower in names.PATCHES or lower == "patch":
-        _patch(event, lower)
+        _patch(event)
         if event.undecidable is None or lower in names.PATCHES:
             return
         event.undecidable = None
@@ -291,63 +291,61 @@ def _operation(event: Event, given: dict[str, object], lower: str) -> None:
         event.kind = "file_edit"
 
 
-def _patch(event: Event, lower: str) -> None:
+def _patch(event: Event) -> None:
     given = event.input
-    text: object = given
-    if isinstance(given, dict):
-        text = None
-        for key in _PATCH_KEYS:
-            if isinstance(given.get(key), str):
-                text = given[key]
-                break
-    if isinstance(text, str):
-        from guardhook.dialects import patches
+    texts = [given.get(key) for key in _PATCH_KEYS] if isinstance(given, dict) else [given]
+    for text in texts:
+        if isinstance(text, str):
+            from guardhook.dialects import patches
 
-        event.files = patches.targets(text)
+            event.files.extend(patches.targets(text))
     if not event.files:
         event.undecidable = "the patch names no file"
 
 
-def _content(given: dict[str, object]) -> str | None:
+def _content(given: dict[str, object], depth: int = 2) -> str | None:
     """The new text of a file, all parts of it: what an edit would put in, never what it replaces."""
     parts = [v for k in _CONTENT_KEYS if isinstance(v := given.get(k), str)]
     parts += [v for k, v in given.items() if k.startswith(("new_str_", "new_string_")) and isinstance(v, str)]
-    for key in _NESTED_KEYS:
+    for key in _NESTED_KEYS if depth else ():
         nested = given.get(key)
         if isinstance(nested, list):
-            parts += [text for item in nested if isinstance(item, dict) and (text := _content(item)) is not None]
+            parts += [t for item in nested if isinstance(item, dict) and (t := _content(item, depth - 1)) is not None]
     return "\n".join(parts) if parts else None
 
 
 def _collect(event: Event, given: dict[str, object], op: str) -> None:
     """Every path that the input names under a known key, with the new text where there is one."""
-    content = _content(given) if op != "read" else None
-    for path in _paths(given):
-        target = FileTarget(op, path, content)
-        if target not in event.files:
-            event.files.append(target)
-    for key in _NESTED_KEYS:
+    found: dict[tuple[str, str | None], FileTarget] = {}
+    _gather(given, op, found, 4)
+    include = given.get("include")
+    if event.kind == "file_read" and isinstance(include, list):
+        found.update({(p, None): FileTarget(op, p) for p in include if isinstance(p, str)})
+    event.files.extend(found.values())
+
+
+def _gather(given: dict[str, object], op: str, found: dict[tuple[str, str | None], FileTarget], depth: int) -> None:
+    paths = _paths(given)
+    content = _content(given) if op != "read" and paths else None
+    for path in paths:
+        found.setdefault((path, content), FileTarget(op, path, content))
+    for key in _NESTED_KEYS if depth else ():
         nested = given.get(key)
         for item in nested if isinstance(nested, list) else ():
             if isinstance(item, dict):
-                _collect(event, item, op)
+                _gather(item, op, found, depth - 1)
             elif isinstance(item, str) and key == "files":
-                event.files.append(FileTarget(op, item, content))
-    include = given.get("include")
-    if event.kind == "file_read" and isinstance(include, list):
-        event.files.extend(FileTarget(op, p) for p in include if isinstance(p, str))
+                found.setdefault((item, None), FileTarget(op, item))
 
 
 def _paths(given: dict[str, object]) -> list[str]:
-    found: list[str] = []
+    found: dict[str, None] = {}
     for key in _PATH_KEYS:
         value = given.get(key)
         for one in value if isinstance(value, list) else (value,):
             if isinstance(one, str) and one:
-                path = one.removeprefix("file://")
-                if path not in found:
-                    found.append(path)
-    return found
+                found[one.removeprefix("file://")] = None
+    return list(found)
 
 
 # --- the rest --------------------------------------------------------------------------------------------------
@@ -372,26 +370,43 @@ def _web(event: Event) -> None:
     _urls(event, given)
     prompt = given.get("prompt")
     if isinstance(prompt, str) and not event.urls:
-        # Gemini passes addresses inside a sentence.
-        for word in prompt.split():
-            at = word.lower().find("http")
-            if at >= 0 and "://" in word[at : at + 9]:
-                event.urls.append(word[at:].rstrip(".,;:!?)]}>\"'"))
+        event.urls.extend(_addresses(prompt))  # Gemini passes addresses inside a sentence
     for path in _paths(given):
         event.files.append(FileTarget("write", path))
 
 
+def _addresses(sentence: str) -> list[str]:
+    """Every address in running text, at most 1,000."""
+    found: dict[str, None] = {}
+    for word in sentence.split():
+        at = word.find("://")
+        while at >= 0 and len(found) < 1000:
+            start = at
+            while start > 0 and word[start - 1].isascii() and word[start - 1].isalnum():
+                start -= 1
+            following = word.find("://", at + 3)
+            end = len(word)
+            for sign in "\"'<>`":
+                stop = word.find(sign, at)
+                end = stop if 0 <= stop < end else end
+            found[word[start:end].rstrip(".,;:!?)]}")] = None
+            at = following
+    return list(found)
+
+
 def _urls(event: Event, given: dict[str, object]) -> None:
+    found: dict[str, None] = {}
     for key in _URL_KEYS:
         value = given.get(key)
         for one in value if isinstance(value, list) else (value,):
             address = one.get("url") if isinstance(one, dict) else one
             if not isinstance(address, str) or not address:
                 continue
-            if address.lower().startswith("file:"):
+            if address[:5].lower() == "file:":
                 event.files.append(FileTarget("read", address[5:].removeprefix("//")))
-            elif address not in event.urls:
-                event.urls.append(address)
+            else:
+                found[address] = None
+    event.urls.extend(found)
 
 
 def _open(event: Event) -> None:
@@ -408,7 +423,7 @@ def _open(event: Event) -> None:
     words = names.words(event.mcp_tool or event.tool or "")
     for key in _COMMAND_KEYS:
         commands = _commands(key, given.get(key)) if given.get(key) is not None else None
-        event.commands.extend(c for c in commands or () if c not in event.commands)
+        event.commands.extend(commands or ())
     code = given.get("code")
     if isinstance(code, str) and code.strip():
         if words & {"python", "ipython", "jupyter"}:

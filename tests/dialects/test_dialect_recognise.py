@@ -143,6 +143,15 @@ def test_a_key_that_clients_may_grow_does_not_lose_the_registered_dialect() -> N
         assert table.choose(table.candidates({**codex, **extra}, {}), "codex")[0] == "codex", extra
 
 
+@pytest.mark.parametrize(("dialect", "path"), CAPTURED, ids=lambda v: v.stem if isinstance(v, Path) else v)
+def test_an_event_that_a_client_may_get_one_day_is_still_that_clients(dialect: str, path: Path) -> None:
+    payload = json.loads(path.read_text())
+    if payload["hook_event_name"] in ("SessionStart", "SessionEnd", "PreModelRequest", "PostModelRequest"):
+        return
+    payload["hook_event_name"] = "SomethingNew"
+    assert table.choose(table.candidates(payload, {}), dialect)[0] == dialect
+
+
 @settings(max_examples=120, deadline=None)
 @given(st.sampled_from([c for c in CAPTURED if "tool" in c[1].stem.lower()]), st.dictionaries(st.sampled_from(KEYS), json_values, max_size=8), st.sampled_from(NAMES))  # fmt: skip
 def test_keys_planted_inside_the_input_never_change_the_dialect(

@@ -305,6 +305,11 @@ def test_no_patch_text_breaks_the_reader(lines: list[str]) -> None:
         ("fetch_webpage", {"urls": ["http://a", "http://b"]}, ["http://a", "http://b"]),
         ("fetch_web_content", {"requests": [{"url": "http://a"}, {"url": "http://b"}]}, ["http://a", "http://b"]),
         ("web_fetch", {"prompt": "sum up (HTTPS://x/y). and http://z/"}, ["HTTPS://x/y", "http://z/"]),
+        (
+            "web_fetch",
+            {"prompt": "read <ftp://a/b>,file:///etc/x and 'http://c/d'"},
+            ["ftp://a/b", "file:///etc/x", "http://c/d"],
+        ),
         ("google_web_search", {"query": "weather"}, []),
         ("mcp__browser__open", {"url": "http://x"}, ["http://x"]),
     ],
@@ -408,3 +413,16 @@ def test_places_of_other_harnesses(dialect: str, payload: dict[str, object], kin
 def test_cut_or_broken_inputs_of_other_harnesses_are_undecidable(dialect: str, payload: dict[str, object]) -> None:
     event = table.load(dialect).read(payload, {}, None)
     assert event.event == "pre_tool" and event.undecidable
+
+
+@pytest.mark.parametrize("tool", ["Read", "Write", "Bash", "WebFetch", "mcp__x__y"])
+def test_many_and_deep_entries_cost_no_more_than_their_size(tool: str) -> None:
+    """Work grows with the input, not with its square: this would not end if it did."""
+    many = [f"/p/{n}" for n in range(60_000)]
+    nested: dict[str, object] = {"path": "/x", "content": "y" * 100_000}
+    for _ in range(50):
+        nested = {"edits": [nested], "path": "/z"}
+    given = {"paths": many, "urls": many, "commands": many, "files": many, "edits": [nested], "prompt": "a://" * 60_000}
+    event = filled(tool, given)
+    assert event.undecidable is None
+    assert len(event.files) + len(event.commands) + len(event.urls) >= 60_000
