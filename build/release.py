@@ -25,10 +25,11 @@ sys.path[:0] = [str(ROOT), str(HERE)]
 
 import closure  # noqa: E402
 import embed  # noqa: E402
+import inside  # noqa: E402
 import sbom  # noqa: E402
 import shared_spec  # noqa: E402
 
-from guardhook.harness.contents import PAYLOAD_MODULE, Item, launcher_item, pack  # noqa: E402
+from guardhook.harness.contents import Item, launcher_item  # noqa: E402
 
 
 def main() -> None:
@@ -44,8 +45,8 @@ def main() -> None:
         if launcher.note:
             sys.exit(f"build/release: no launcher, no release: {launcher.note}")
         items.append(launcher)
-        check(items, Path(work))
         executable = single_file(items, Path(work))
+        check(items, executable, Path(work))
         results = {"guardhook": executable.read_bytes(), "launcher": launcher.data, "sbom.cdx.json": sbom.render()}
     for name, data in results.items():
         partial = out / f".{name}.tmp"
@@ -77,34 +78,29 @@ def hook_program(work: Path, *, embedded: bool) -> list[Item]:
     return items + policies
 
 
-def check(items: list[Item], work: Path) -> None:
-    """Starts the hook program once: a module that is missing in it must fail the build, not the first user."""
+def check(items: list[Item], executable: Path, work: Path) -> None:
+    """Runs both forms once, compiling included: a module that is missing must fail the build, not the first user."""
     folder = work / "check"
     for item in items:
         path = folder / item.name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(item.data)
         path.chmod(item.mode)
-    payload = b'{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{"command":"true"}}'
-    command = [
-        str(folder / "guardhook-hook"),
-        "hook",
-        "--enforce",
-        "--dialect",
-        "claude-code",
-        "--dir",
-        "/nonexistent/folder",
-    ]
-    done = subprocess.run(command, input=payload, capture_output=True, env={}, timeout=30)
-    if done.returncode != 2 or b"--dir does not exist" not in done.stderr:
-        sys.exit(f"build/release: the hook program does not work: {done.returncode} {done.stderr!r}")
+    shutil.copy(executable, folder / "guardhook")
+    payload = b'{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"/h/.claude/projects/p/s.jsonl",'
+    payload += b'"cwd":"/","tool_name":"Bash","tool_input":{"command":"true"},"tool_use_id":"toolu_1"}'
+    words = ["hook", "--enforce", "--dialect", "claude-code", "--dir"]
+    for program in ("guardhook-hook", "guardhook"):
+        (work / f"data-{program}").mkdir()
+        command = [str(folder / program), *words, str(work / f"data-{program}")]
+        done = subprocess.run(command, input=payload, capture_output=True, env={}, timeout=60)
+        if (done.returncode, done.stdout, done.stderr) != (0, b"", b""):
+            sys.exit(f"build/release: {program} does not work: {done.returncode} {done.stdout!r} {done.stderr!r}")
 
 
 def single_file(items: list[Item], work: Path) -> Path:
-    """The executable, with the hook program packed into a module that only `install` loads."""
-    generated = work / "generated"
-    generated.mkdir()
-    (generated / f"{PAYLOAD_MODULE}.py").write_text(f"DATA = {pack(items)!r}\n")
+    """The executable, with everything packed into it that a hook does not need."""
+    inside.write(items, closure.find(), work / "generated")
     pyinstaller("guardhook.spec", work)
     return work / "dist" / "guardhook"
 
