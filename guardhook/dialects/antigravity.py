@@ -52,5 +52,6 @@ def limits() -> Limits:
         deny="decision deny, exit 0",
         ask="decision force_ask, exit 0",
         passes="decision allow",
+        observe_answers=True,
         open=("a crash and a timeout end in a question to the user", "payloads of other events are not known"),
     )

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from guardhook.dialects.shared import Limits
 
 ID = "claude-like"
+ROUTES = shared.CLAUDE_ROUTES
 
-_self = simple.Dialect(ID, shared.CLAUDE_ROUTES, block=simple.claude_words)
+_self = simple.Dialect(ID, ROUTES, block=simple.claude_words)
 recognise, read, answer, fallback = _self.recognise, _self.read, _self.answer, _self.fallback
 
 

@@ -82,6 +82,7 @@ def limits() -> Limits:
         deny="cancel true, exit 0",
         ask="as deny",
         passes="cancel false",
+        observe_answers=True,
         open=(
             "a crash, a timeout and output that is not JSON let the call run",
             "in VS Code another hook that fails discards a cancel",

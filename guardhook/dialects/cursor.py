@@ -99,6 +99,7 @@ def limits() -> Limits:
         deny="permission deny, exit 0",
         ask="permission ask in beforeShellExecution, elsewhere as deny",
         passes="permission allow",
+        observe_answers=True,
         open=(
             "without failClosed a crash, a timeout and an empty answer let the call run",
             "payloads over 128 KiB can't be handed to a hook at all",

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from guardhook.dialects.shared import Limits
 
 ID = "qoder"
+ROUTES = shared.CLAUDE_ROUTES
 
-_self = simple.Dialect(ID, shared.CLAUDE_ROUTES, block=simple.permission_words, ask=simple.permission_ask)
+_self = simple.Dialect(ID, ROUTES, block=simple.permission_words, ask=simple.permission_ask)
 recognise, read, answer, fallback = _self.recognise, _self.read, _self.answer, _self.fallback
 
 

@@ -32,7 +32,9 @@ _RESULTS = ("tool_response", "tool_output", "tool_result", "toolResult", "error"
 class Limits:
     """What is known about a harness: how to register, what can be blocked, what was measured, what stays open."""
 
-    __slots__ = ("blocking", "events", "matrix", "observed", "open", "timeout", "unit", "versions")
+    __slots__ = (
+        "blocking", "events", "matrix", "observe_answers", "observed", "open", "timeout", "unit", "versions",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class Limits:
         versions: tuple[str, ...],
         matrix: tuple[tuple[str, str, str, str, str], ...],
         open: tuple[str, ...],
+        observe_answers: bool = False,
     ) -> None:
         self.unit = unit  # of the registered timeout: "s" or "ms"
         self.timeout = timeout  # to register for enforcing hooks, in that unit
@@ -53,6 +56,7 @@ class Limits:
         self.blocking = blocking  # native events whose answer can block
         self.versions = versions  # client versions that the matrix was measured on
         self.matrix = matrix  # (native event, action, what is answered, what the client does, source)
+        self.observe_answers = observe_answers  # the harness wants an answer even from a hook that only watches
         self.open = open  # what no answer of ours can close, for `doctor`
 
 

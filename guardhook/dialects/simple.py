@@ -128,6 +128,7 @@ def limits_of(
     ask: str,
     passes: str = "nothing",
     open: tuple[str, ...],
+    observe_answers: bool = False,
 ) -> Limits:
     """Limits of a harness that was not run: what its sources, its package or its documents say."""
     first = events[0]
@@ -144,4 +145,5 @@ def limits_of(
             (first, "allow", passes, "the harness's own rules decide", source),
         ),
         open=open,
+        observe_answers=observe_answers,
     )

@@ -94,6 +94,11 @@ def test_limits_are_complete_and_agree_with_the_answers(dialect: str) -> None:
         assert answer.exit == 0 and not answer.stderr, native
 
 
+def test_only_harnesses_that_want_an_answer_get_one_while_observing() -> None:
+    talkative = {dialect for dialect in table.MODULES if table.load(dialect).limits().observe_answers}
+    assert talkative == {"antigravity", "cline", "cursor"}
+
+
 @pytest.mark.parametrize("dialect", sorted(table.MODULES))
 def test_fallback_without_an_event_blocks(dialect: str) -> None:
     for native in (None, "", "no such event", "PreToolUse "):
