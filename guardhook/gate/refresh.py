@@ -49,7 +49,8 @@ def _compiler(program: str) -> list[str]:
         if sys.executable.rpartition("/")[2] != "guardhook-hook":
             return [sys.executable]
         return [beside]
-    code = f"import sys; sys.path.insert(0, {program!r}); from guardhook.__main__ import main; main()"
+    package = __file__.rpartition("/guardhook/gate/")[0]  # not `program`: an installed hook script lies elsewhere
+    code = f"import sys; sys.path.insert(0, {package!r}); from guardhook.__main__ import main; main()"
     return [sys.executable, "-c", code]
 
 
