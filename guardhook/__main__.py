@@ -18,6 +18,10 @@ def run(words: list[str]) -> None:
     import os
 
     try:
+        if words[:3] == ["policy", "compile", "--stdout"]:
+            from guardhook.policy import recompile
+
+            sys.exit(recompile.main(words[3:]))
         from guardhook.commands import main as command
 
         command(words)

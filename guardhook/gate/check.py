@@ -24,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from guardhook.core.effect import Effect
     from guardhook.core.folders import Folders
     from guardhook.policy.compiled import Compiled
 
@@ -106,7 +107,7 @@ def _step(value: dict[str, object]) -> Event:
     return event
 
 
-def judge(folders: Folders, event: Event, *, allow_empty: bool) -> tuple[Verdict, Compiled | None]:
+def judge(folders: Folders, event: Event, *, allow_empty: bool) -> tuple[Verdict, list[Effect], Compiled | None]:
     """The verdict on an event; faults are verdicts too. The compiled set is None when there is none to be had."""
     from guardhook.gate import judge as judge_module
     from guardhook.gate import refresh
@@ -126,13 +127,14 @@ def judge(folders: Folders, event: Event, *, allow_empty: bool) -> tuple[Verdict
         except compiled.CompiledError:
             base = refresh.refresh(folders, hook_module.PROGRAM)
     except (refresh.RefreshError, compiled.Broken) as error:
-        return judge_module.fault("policies", str(error)), None
+        return judge_module.fault("policies", str(error)), [], None
     sets, _ = judge_module.project_sets(folders, event, None, rebuild)
     # The hook lets events that are no tool call pass when there is no policy; a script asked for a verdict.
     if not allow_empty and not any(one.policies for one in (base, *sets)):
-        return judge_module.fault("policies", "no policy is enabled, so nothing can be allowed"), base
+        return judge_module.fault("policies", "no policy is enabled, so nothing can be allowed"), [], base
     facts = hook_module.facts_of(folders, event)
-    return judge_module.decide([base, *sets], event, facts, allow_empty=allow_empty), base
+    verdict, effects = judge_module.decide([base, *sets], event, facts, allow_empty=allow_empty)
+    return verdict, effects, base
 
 
 def run(
@@ -146,12 +148,13 @@ def run(
     """Reads, judges, records, prints; returns the exit status. ask(reason) asks a person: True, False, or None for no terminal."""
     event: Event | None = None
     base: Compiled | None = None
+    effects: list[Effect] = []
     try:
         event = event_of(read_payload(), dialect)
         where = folders or folders_module.for_hook(directory, hook_module.PROGRAM)
         if directory is not None and not allow_empty:
             posix.stat(where.data)
-        verdict, base = judge(where, event, allow_empty=allow_empty)
+        verdict, effects, base = judge(where, event, allow_empty=allow_empty)
     except PayloadError as error:
         verdict = _fault("payload", str(error))
     except OSError as error:
@@ -163,7 +166,7 @@ def run(
         status = 0
     elif verdict.action == "require_review":
         final, status = _review(verdict, ask)
-    shown = {
+    shown: dict[str, object] = {
         "action": final,
         "policy": verdict.policy,
         "reason": verdict.reason,
@@ -174,7 +177,7 @@ def run(
         "set": verdict.set,
     }
     if event is not None:
-        _record(folders, directory, event, verdict, base, final, status)
+        _record(folders, directory, event, verdict, effects, base, final, status)
     return _print(shown, final, status)
 
 
@@ -215,6 +218,7 @@ def _record(
     directory: str | None,
     event: Event,
     verdict: Verdict,
+    effects: list[Effect],
     base: Compiled | None,
     final: str,
     status: int,
@@ -225,7 +229,7 @@ def _record(
 
         where = folders or folders_module.for_hook(directory, hook_module.PROGRAM)
         answer = Answer(status, final.encode())
-        data = record.data_of(event, verdict, answer, base, [], no_input=False, harness=record.harness_process(False))
+        data = record.data_of(event, verdict, answer, base, effects, no_input=False, behind_launcher=False)
         record.append(where.journal, event, None, data, limits.JOURNAL_LOCK_ENFORCING, time.time_ns())
     except Exception as error:
         print(f"guardhook: this verdict was not recorded ({type(error).__name__})", file=sys.stderr)

@@ -24,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from guardhook.core.effect import Effect
     from guardhook.core.folders import Folders
     from guardhook.policy.compiled import Compiled
 
@@ -44,13 +45,14 @@ class Hook:
         self.options = options_module.Options()
         self.reading = False  # the timer interrupts a read instead of answering
         self.answering = False  # the answer is being written: nothing may write another one
+        self.size = 0  # bytes of the payload
         self.dialect: object = None  # the module of the recognised dialect
         self.event: Event | None = None
         self.verdict: Verdict | None = None
         self.answer: Answer | None = None
         self.folders: Folders | None = None
         self.compiled: Compiled | None = None
-        self.effects: list[object] = []
+        self.effects: list[Effect] = []
         self.root: str | None = None
 
     # --- the way through -------------------------------------------------------------------------------------
@@ -66,6 +68,7 @@ class Hook:
         self.read_event()
         self.find_folders()
         self.load_policies()
+        self.settings()
         if self.enforce and self.event is not None and self.event.event in JUDGED:
             self.judge()
         self.finish_recorded()
@@ -84,6 +87,7 @@ class Hook:
             raise PayloadError("oversized", f"the payload is larger than {cap // (1024 * 1024)} MiB")
         if given.timed_out and not given.data:
             raise PayloadError("timeout", "no payload came on stdin in time")
+        self.size = len(given.data)
         payload = loads(given.data, replace=not self.enforce)
         if not isinstance(payload, dict):
             raise PayloadError("malformed", "the payload is not a JSON object")
@@ -95,7 +99,7 @@ class Hook:
         if chosen is None:
             raise Unknown(why, payload)
         self.dialect = table.load(chosen)
-        self.event = self.dialect.read(payload, env, self.options.event)  # type: ignore[attr-defined]
+        self.event = self.dialect.read(payload, env, self.options.event)
 
     def find_folders(self) -> None:
         directory = self.options.directory
@@ -125,6 +129,17 @@ class Hook:
                 if self.judged():
                     raise Unusable("policies", str(error)) from None
 
+    def settings(self) -> None:
+        """What config.toml says about the gate itself: a shorter or longer watchdog, a smaller largest payload."""
+        if self.compiled is None or not self.enforce:
+            return
+        watchdog = self.compiled.config.get("watchdog")
+        if isinstance(watchdog, float) and watchdog != limits.WATCHDOG_ENFORCING:
+            setitimer(ITIMER_REAL, max(0.001, watchdog - (time.monotonic() - self.started)))
+        largest = self.compiled.config.get("oversize")
+        if isinstance(largest, int) and self.size > largest and self.judged():
+            raise PayloadError("oversized", f"the payload is larger than the {largest} bytes that config.toml allows")
+
     def judge(self) -> None:
         from guardhook.gate import judge
         from guardhook.journal import write
@@ -135,7 +150,7 @@ class Hook:
         pinned = head.root if head is not None else None
         sets, current = judge.project_sets(self.folders, event, pinned, self._refresh_project)
         self.root = pinned or current
-        self.verdict = judge.decide(
+        self.verdict, self.effects = judge.decide(
             [self.compiled, *sets],
             event,
             facts_of(self.folders, event),
@@ -160,7 +175,7 @@ class Hook:
             self.compiled,
             self.effects,
             no_input=self.options.no_input,
-            harness=record.harness_process(self.options.verdict_fd is not None),
+            behind_launcher=self.options.verdict_fd is not None,
         )
         outcome = record.append(self.folders.journal, event, self.root, data, budget, self.now)
         if outcome.state == "nowhere" and self.judged() and not self.options.allow_empty:
@@ -253,7 +268,7 @@ class Hook:
                 self.compiled,
                 [],
                 no_input=self.options.no_input,
-                harness=record.harness_process(self.options.verdict_fd is not None),
+                behind_launcher=self.options.verdict_fd is not None,
             )
             record.append(self.folders.journal, event, None, data, limits.JOURNAL_LOCK_OBSERVING, self.now)
         except Exception:

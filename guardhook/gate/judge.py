@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from guardhook.core.effect import Effect
     from guardhook.core.event import Event
     from guardhook.core.folders import Folders
     from guardhook.policy.compiled import Compiled
@@ -67,12 +68,15 @@ def project_sets(
     return sets, current
 
 
-def decide(sets: list[Compiled], event: Event, facts: object, *, allow_empty: bool, data_folder: str = "") -> Verdict:
-    """Judges the event under the policy sets (the first one is shipped, system and user together).
+def decide(
+    sets: list[Compiled], event: Event, facts: object, *, allow_empty: bool, data_folder: str = ""
+) -> tuple[Verdict, list[Effect]]:
+    """The verdict under the policy sets (the first one is shipped, system and user together), and the call's effects.
 
     data_folder is guardhook's own, for events about the harness's settings.
     """
     started = time.perf_counter_ns()
+    effects: list[Effect] = []
     verdict = precheck(event)
     if verdict is None:
         if event.event in TOOL_EVENTS and not allow_empty and not any(one.policies for one in sets):
@@ -95,7 +99,7 @@ def decide(sets: list[Compiled], event: Event, facts: object, *, allow_empty: bo
     preset = sets[0].config.get("preset") if sets else None
     if preset == "observe":
         verdict.mode = "observe"
-    return verdict
+    return verdict, effects
 
 
 def stricter(first: Verdict, second: Verdict) -> Verdict:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import posix
 
 from guardhook.core.event import Event
-from guardhook.journal import redact, strip, write
+from guardhook.journal import line, redact, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from guardhook.core.effect import Effect
     from guardhook.core.verdict import Answer, Verdict
     from guardhook.policy.compiled import Compiled
 
@@ -20,82 +21,58 @@ def data_of(
     verdict: Verdict | None,
     answer: Answer | None,
     compiled: Compiled | None,
-    effects: list[object],
+    effects: list[Effect],
     *,
     no_input: bool,
-    harness: dict[str, object],
+    behind_launcher: bool,
 ) -> dict[str, object]:
     """The `data` of a `hook.received` line (version 1), redacted. The writer adds the run."""
-    rows = compiled.redact if compiled is not None else None
-    modes = compiled.config.get("redaction", {}) if compiled is not None else {}
-    # Without the redaction rules nothing of the payload may be kept.
-    mode = "none" if rows is None else str(modes.get(event.event, modes.get("default", "redacted")))
-    payload, pointers = redact.redact(event.payload, rows or (), mode)
-    data: dict[str, object] = {
-        "v": 1,
-        "session": event.session,
-        "dialect": event.dialect,
-        "client": event.client,
-        "native_event": event.native_event,
-        "event": event.event,
-        "call": event.call,
-        "agent": event.agent,
-        "cwd": event.cwd,
-        "tool": event.tool,
-        "kind": event.kind,
-        "payload": payload,
-        "redacted": pointers,
-        "effects": [repr(effect) for effect in effects[:200]],
-        "verdict": None,
-    }
-    if verdict is not None:
-        judged = {
-            "action": verdict.action,
-            "policy": verdict.policy,
-            "layer": verdict.layer,
-            "cause": verdict.cause,
-            "reason": verdict.reason,
-            "span": verdict.span,
-            "set": verdict.set,
-            "mode": verdict.mode,
-            "degraded": verdict.degraded,
-            "us": verdict.us,
-            "answer": None
-            if answer is None
-            else {
-                "exit": answer.exit,
-                "stdout": answer.stdout.decode("utf-8", "replace"),
-                "stderr": answer.stderr.decode("utf-8", "replace"),
-            },
-        }
-        data["verdict"], _ = redact.redact(judged, rows or (), "redacted" if rows is not None else "full")
-    if harness:
-        data["harness"] = harness
+    data = line.received(event, effects, verdict, answer)
+    if compiled is None or not compiled.redact:
+        # Without the redaction rules nothing of the payload may be kept.
+        data = redact.protect(data, (), "none")
+    else:
+        modes = compiled.config.get("redaction")
+        mode = compiled.config.get("mode", "redacted")
+        if isinstance(modes, dict):
+            mode = modes.get(event.event, mode)
+        data = redact.protect(data, compiled.redact, str(mode))  # type: ignore[arg-type]
+    data["caller"] = caller(behind_launcher)
     if event.payload.get("canary") is True:
         data["canary"] = True
-    return strip.strip(data) if no_input else data
+    if no_input:
+        from guardhook.journal import strip
+
+        data = strip.strip(data)
+    return data
 
 
 def append(
     journal: str, event: Event, root: str | None, data: dict[str, object], budget: float, now: int
 ) -> write.Outcome:
-    """One line in the session's journal file. Never raises: what fails is in the outcome."""
-    record = write.Record(
-        type="hook.received",
-        ts=now,
-        dialect=event.dialect,
-        session=event.session,
-        cwd=event.cwd,
-        root=root,
-        opens=event.event in OPENING,
-        closes=event.event == "session_end",
-        data=data,
+    """One line in the session's journal file. Never raises: what fails is in the outcome. budget in seconds, now in ns."""
+    return write.append(
+        journal,
+        write.Record(
+            type="hook.received",
+            ts=now,
+            dialect=event.dialect,
+            session=event.session,
+            cwd=event.cwd,
+            root=root,
+            opens=event.event in OPENING,
+            closes=event.event == "session_end",
+            data=data,
+        ),
+        budget=budget,
     )
-    return write.append(journal, record, budget=budget)
 
 
-def harness_process(behind_launcher: bool) -> dict[str, object]:
-    """Process id and executable of whoever called, where the system tells (Linux: /proc)."""
+def caller(behind_launcher: bool) -> dict[str, object]:
+    """Process id and executable of whoever called, where the system tells (Linux: /proc).
+
+    An agent can pipe forged events into the hook; who started it is what tells them apart afterwards.
+    """
     pid = posix.getppid()
     if behind_launcher:
         pid = _parent_of(pid) or pid

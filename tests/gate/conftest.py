@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from guardhook.core.folders import explicit
+from guardhook.journal.rules import freeze_rules
+from guardhook.policy import compile as compiler
+
 DENY_RULE = """
 [[policy]]
 name = "no-marker"
@@ -60,6 +64,8 @@ def place(tmp_path: Path) -> Path:
     folder = tmp_path / "guardhook"
     (folder / "policies").mkdir(parents=True)
     (folder / "policies" / "markers.toml").write_text(DENY_RULE)
+    folders = explicit(str(folder))
+    compiler.write(compiler.compile_main(folders, redact=freeze_rules()))
     return folder
 
 
