@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 import time
 
 import click
@@ -30,7 +29,6 @@ def command(directory: str | None, dialect: str | None, allow_empty: bool, as_js
     status = check.run(
         directory, dialect, allow_empty=allow_empty, folders=folders_module.resolve(directory), ask=ask_on_terminal
     )
-    sys.stdout.flush()
     os._exit(status)
 
 

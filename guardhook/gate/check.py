@@ -228,6 +228,8 @@ def _record(
         from guardhook.gate import record
 
         where = folders or folders_module.for_hook(directory, hook_module.PROGRAM)
+        if directory is not None:
+            posix.stat(where.data)  # a folder that was named and does not exist is not made
         answer = Answer(status, final.encode())
         data = record.data_of(event, verdict, answer, base, effects, no_input=False, behind_launcher=False)
         record.append(where.journal, event, None, data, limits.JOURNAL_LOCK_ENFORCING, time.time_ns())

@@ -258,6 +258,8 @@ class Hook:
 
             if self.folders is None:
                 self.folders = folders_module.for_hook(self.options.directory, PROGRAM)
+            if verdict.cause == "folders":
+                return  # a folder that was named and does not exist is not made
             event = self.event
             if event is None:
                 event = Event(self.options.dialect or "unknown", self.options.event or "", "other", {})
