@@ -331,12 +331,14 @@ def _switch(loaded: Loaded, folders: Folders) -> None:
             found.why_off = "" if found.on else "disabled by an override"
 
 
-def expiry(value: date | datetime | str) -> float:
+def expiry(value: object) -> float:
     """The end of an exception in epoch seconds; a day counts to its end, without a zone in local time. Raises ValueError."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value) if "T" in value or " " in value else date.fromisoformat(value)
     if isinstance(value, datetime):
         return value.timestamp()
+    if not isinstance(value, date):
+        raise ValueError("not a date")
     return (datetime(value.year, value.month, value.day) + timedelta(days=1)).astimezone().timestamp()
 
 

@@ -23,7 +23,6 @@ A policy without `event` looks at tool calls (pre_tool, permission_request); pro
 
 from __future__ import annotations
 
-from datetime import date, datetime
 from typing import Literal
 
 import msgspec
@@ -115,7 +114,7 @@ class PolicyException(msgspec.Struct, forbid_unknown_fields=True):
     policy: str
     match: Pattern
     reason: str
-    expires: date | datetime | str
+    expires: object  # a date, a date-time, or one of them as text
 
 
 class ExceptionFile(msgspec.Struct, forbid_unknown_fields=True):
