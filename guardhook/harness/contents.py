@@ -21,7 +21,7 @@ PAYLOAD_MODULE = "guardhook_payload"  # exists only inside the executable; DATA 
 
 @dataclass(frozen=True)
 class Item:
-    """One file: a name relative to the version's folder (with `/`), its mode, its bytes. note is for a person."""
+    """One file: a name relative to the version's folder (with `/`), its mode, its bytes. note: why this is a weaker form than usual."""
 
     name: str
     mode: int
@@ -108,7 +108,7 @@ def launcher_item() -> Item:
     except launcher.LauncherError as error:
         template = (launcher.source_folder() / "launcher.sh.in").read_text(encoding="ascii")
         text = launcher.render_sh(table, template)
-        return Item("launcher.sh", 0o400, text.encode("ascii"), note=f"the weaker sh launcher is in place: {error}")
+        return Item("launcher.sh", 0o400, text.encode("ascii"), note=str(error))
 
 
 def _quote(text: str) -> str:
