@@ -28,6 +28,7 @@ NAMED = "[REDACTED:named]"
 SECONDS = 0.25
 DEPTH = 200
 _RUN = 16
+_PASSES = 6
 
 # A JSON member with such a name holds a secret, whatever it looks like. Compared in lower case without `_`, `-`, `.` and blanks.
 _NAMES = frozenset((
@@ -212,24 +213,29 @@ class _Cleaner:
         self._end = time.process_time() + SECONDS
 
     def clean(self, text: str) -> str:
+        try:
+            # What was replaced can make its neighbour match (a prefix counts only at the start of a word), so until nothing changes.
+            for _ in range(_PASSES):
+                new = self._pass(text)
+                if new == text:
+                    return text
+                text = new
+        except (TimeoutError, MemoryError):
+            pass
+        return LIMIT
+
+    def _pass(self, text: str) -> str:
         forms: dict[str, str] = {}
         seen: dict[tuple[bool, str], list[int]] = {}  # rows share anchors
         for name, where, _, anchors, frozen, group in self._rows:
-            try:
-                if frozen is None:
-                    new = _key_blocks(text)
-                elif where == "any":
-                    new = self._searched(text, _pattern(frozen), f"{MARK}{name}]", group)
-                else:
-                    new = self._anchored(
-                        text,
-                        _places(text, where == "low", anchors, forms, seen),
-                        _pattern(frozen),
-                        f"{MARK}{name}]",
-                        group,
-                    )
-            except (TimeoutError, MemoryError):
-                return LIMIT
+            mark = f"{MARK}{name}]"
+            if frozen is None:
+                new = _key_blocks(text)
+            elif where == "any":
+                new = self._searched(text, _pattern(frozen), mark, group)
+            else:
+                places = _places(text, where == "low", anchors, forms, seen)
+                new = self._anchored(text, places, _pattern(frozen), mark, group)
             if new is not text:
                 text, forms, seen = new, {}, {}
         return text

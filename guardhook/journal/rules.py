@@ -237,7 +237,7 @@ RULES: tuple[Rule, ...] = (
         ("auth",),
         ("authorization",),
         rf"(?i:authorization(?:{_QUOTE}\]?)?\s{{0,8}}+[:=,]\s{{0,8}}+(?:{_QUOTE})?(?:(?:basic|token|digest|negotiate|apikey|key|bearer|aws4-hmac-sha256)\s{{1,8}}+)?){_REFERENCE}"
-        r"((?=[^\s\"'`\\]*[0-9=+/])[^\s\"'`\\,;$]{8,8192}+)",
+        r"((?=[^\s\"'`\\]*[0-9A-Z=+/])[^\s\"'`\\,;$]{8,8192}+)",
         1,
         hits=('curl -H "Authorization: Basic dXNlcjpwYXNzd29yZA==" https://x', "'Authorization': 'Token abc123def456'", "authorization: 0123456789abcdef"),
         safe=("Authorization: Bearer $TOKEN", "authorization: required", "Authorization is needed here: read on"),

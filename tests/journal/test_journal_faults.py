@@ -112,13 +112,17 @@ def test_nothing_writable_at_all_says_nowhere(journal: str, tmp_path: Path) -> N
 
 def as_user(code: str, *args: str) -> subprocess.CompletedProcess[str]:
     """Runs code as a user without root's rights."""
-    return run("import os\nif os.geteuid() == 0:\n    os.setgroups([]); os.setgid(12345); os.setuid(12345)\n" + code, *args)
+    return run(
+        "import os\nif os.geteuid() == 0:\n    os.setgroups([]); os.setgid(12345); os.setuid(12345)\n" + code, *args
+    )
 
 
 def run(code: str, *args: str) -> subprocess.CompletedProcess[str]:
     where = [str(Path(write.__file__).parents[2]), str(Path(__file__).parent)]
     head = f"import sys\nsys.path[:0] = {where!r}\nfrom journal_tools import put\n"
-    return subprocess.run([sys.executable, "-c", head + code, *args], capture_output=True, text=True, timeout=60, check=True)
+    return subprocess.run(
+        [sys.executable, "-c", head + code, *args], capture_output=True, text=True, timeout=60, check=True
+    )
 
 
 def test_a_read_only_journal_is_spooled_beside_it_and_a_read_only_home_says_nowhere(tmp_path: Path) -> None:
@@ -170,7 +174,9 @@ print(put(journal, data={"text": "d"}).state)
 def test_a_really_full_disk(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs", str(disk)], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs", str(disk)], capture_output=True, check=False
+    ).returncode:
         pytest.skip("no mounts here")
     try:
         journal = str(disk / "data" / "journal")
@@ -191,12 +197,30 @@ def test_a_really_full_disk(tmp_path: Path) -> None:
         subprocess.run(["umount", str(disk)], check=False)
 
 
-CALLS = ["open", "mkdir", "fstat", "fchmod", "read", "pread", "write", "pwrite", "ftruncate", "rename", "unlink", "rmdir", "stat", "listdir", "geteuid"]
+CALLS = [
+    "open",
+    "mkdir",
+    "fstat",
+    "fchmod",
+    "read",
+    "pread",
+    "write",
+    "pwrite",
+    "ftruncate",
+    "rename",
+    "unlink",
+    "rmdir",
+    "stat",
+    "listdir",
+    "geteuid",
+]
 
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EACCES])
-def test_any_system_call_may_fail_at_any_time(journal: str, monkeypatch: pytest.MonkeyPatch, call: str, code: int) -> None:
+def test_any_system_call_may_fail_at_any_time(
+    journal: str, monkeypatch: pytest.MonkeyPatch, call: str, code: int
+) -> None:
     """Each call fails once, at each place where it is made; no event that was accepted is lost, none is doubled, nothing is raised."""
     import fcntl
 
@@ -232,7 +256,12 @@ def test_any_system_call_may_fail_at_any_time(journal: str, monkeypatch: pytest.
     accepted.append(number)
     for _ in range(4):
         put(journal, data={"n": -1})
-    found = [x.data["n"] for f in read.session_files(journal) for x in whole_lines(journal, f) if x.type == line.RECEIVED and x.data.get("n") != -1]
+    found = [
+        x.data["n"]
+        for f in read.session_files(journal)
+        for x in whole_lines(journal, f)
+        if x.type == line.RECEIVED and x.data.get("n") != -1
+    ]
     assert sorted(found) == accepted  # type: ignore[type-var]
     tickets = [x.seq for f in read.session_files(journal) for x in whole_lines(journal, f)]
     assert tickets == sorted(set(tickets))
@@ -266,7 +295,9 @@ def test_a_failed_truncation_leaves_a_marked_gap(journal: str, monkeypatch: pyte
     assert line.parse(raw[3]).data["n"] == 2
 
 
-def test_open_file_refuses_what_appears_between_look_and_creation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_file_refuses_what_appears_between_look_and_creation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     victim = tmp_path / "victim"
     victim.write_text("v")
     folder = files.open_folder(str(tmp_path))

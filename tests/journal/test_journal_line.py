@@ -13,15 +13,23 @@ from guardhook.core.verdict import Answer, Match, Verdict
 from guardhook.journal import line, recover
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(st.characters()),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(), max_size=8), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters()),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(), max_size=8), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
 
 @settings(max_examples=200)
 @given(st.dictionaries(st.text(max_size=10), JSON, max_size=5), st.text(max_size=12), st.integers(1, 2**60))
-def test_every_line_is_one_line_of_printable_ascii_and_reads_back(data: dict[str, object], type_: str, seq: int) -> None:
+def test_every_line_is_one_line_of_printable_ascii_and_reads_back(
+    data: dict[str, object], type_: str, seq: int
+) -> None:
     data = {k: v for k, v in data.items() if k not in line.WRITER_KEYS}
     raw = line.build(0, seq, type_, {"v": 1, "run": "run_x", "segment": 1, "root": None}, line.body(data))
     assert raw.endswith(b"\n")
@@ -46,7 +54,9 @@ def test_lone_surrogates_and_terminal_controls_stay_escapes() -> None:
 
 
 def test_what_only_the_writer_knows_can_not_come_from_a_payload() -> None:
-    raw = line.build(0, 1, "note", {"v": 1, "run": "run_real", "root": "/r"}, line.body({"run": "run_forged", "spool": "x", "a": 1}))
+    raw = line.build(
+        0, 1, "note", {"v": 1, "run": "run_real", "root": "/r"}, line.body({"run": "run_forged", "spool": "x", "a": 1})
+    )
     assert raw.count(b"run_") == 1
     assert line.parse(raw).data == {"v": 1, "run": "run_real", "root": "/r", "a": 1}
 
@@ -122,13 +132,27 @@ def test_the_data_of_an_event_has_the_agreed_members() -> None:
     verdict.matches = [Match("p", "deny", "user", "no", "", ""), Match("q", "warn", "user", "hm", "", "")]
     effect = Effect("delete", program="rm", argv=("-rf", "/"), path="/", flags=frozenset(("recursive",)))
     data = line.received(event, [effect], verdict, Answer(2, b"", b"\xff no"))
-    for name in ("session", "dialect", "client", "native_event", "event", "call", "agent", "cwd", "payload", "effects", "verdict"):
+    for name in (
+        "session",
+        "dialect",
+        "client",
+        "native_event",
+        "event",
+        "call",
+        "agent",
+        "cwd",
+        "payload",
+        "effects",
+        "verdict",
+    ):
         assert name in data
     judged = data["verdict"]
     assert isinstance(judged, dict)
     assert {"action", "policy", "reason", "span", "set", "mode", "degraded", "us", "answer"} <= judged.keys()
     assert judged["answer"] == {"exit": 2, "stdout": "", "stderr": "\ufffd no"}
     assert judged["also"] == [["q", "warn"]]
-    assert data["effects"] == [{"kind": "delete", "flags": ["recursive"], "program": "rm", "path": "/", "argv": ["-rf", "/"]}]
+    assert data["effects"] == [
+        {"kind": "delete", "flags": ["recursive"], "program": "rm", "path": "/", "argv": ["-rf", "/"]}
+    ]
     assert json.loads(line.build(0, 1, line.RECEIVED, {"v": 1}, line.body(data)))["data"]["verdict"]["policy"] == "p"
     assert line.received(event, [], None, None)["verdict"] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -30,7 +31,9 @@ for n in range(count):
 
 def start(journal: str, name: str, count: int, session: str = "one") -> subprocess.Popen[str]:
     code = WRITER.format(where=str(Path(write.__file__).parents[2]))
-    return subprocess.Popen([sys.executable, "-I", "-S", "-c", code, journal, name, str(count), session], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", code, journal, name, str(count), session], stdout=subprocess.PIPE, text=True
+    )
 
 
 def accepted(out: str) -> dict[str, str]:
@@ -96,7 +99,7 @@ def test_the_same_while_other_writers_are_killed(journal: str) -> None:
     finally:
         os.close(fd)
     # A write that the kernel broke off at the kill is an unreadable line with a gap line right after it; nothing else is unreadable.
-    for before, after in zip(entries, entries[1:], strict=False):
+    for before, after in itertools.pairwise(entries):
         assert before.line is not None or (after.line is not None and after.line.type == line.GAP)
     lines = [e.line for e in entries if e.line is not None]
     tickets = [x.seq for x in lines]

@@ -30,7 +30,9 @@ def test_killed_after_the_line_and_before_the_head(journal: str) -> None:
     assert [x.type for x in all_lines(journal)] == ["hook.received"] * 5
 
 
-@pytest.mark.parametrize("damage", [b"", b"\0" * 200, b"{}\n", b"x", None], ids=["empty", "zeros", "other", "torn", "gone"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"\0" * 200, b"{}\n", b"x", None], ids=["empty", "zeros", "other", "torn", "gone"]
+)
 def test_a_lost_head_is_derived_from_the_file(journal: str, damage: bytes | None) -> None:
     put(journal, ts=0, root="/pinned")
     put(journal, ts=1, closes=True)
@@ -74,7 +76,9 @@ def test_a_torn_line_is_marked_and_the_next_one_starts_on_its_own(journal: str) 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_a_file_cut_anywhere_loses_only_what_was_cut(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_a_file_cut_anywhere_loses_only_what_was_cut(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     """With the old head or with none: whole lines before the cut stay, new ones follow with higher tickets, all lines but one can be read."""
     journal = str(tmp_path_factory.mktemp("j") / "journal")
     count = data.draw(st.integers(1, 4))

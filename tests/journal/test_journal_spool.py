@@ -119,7 +119,12 @@ def test_the_spool_costs_nothing_when_it_is_not_there(journal: str, monkeypatch:
     import sys
 
     put(journal)
-    for name in ("guardhook.journal.spool", "guardhook.journal.recover", "guardhook.journal.fit", "guardhook.journal.process"):
+    for name in (
+        "guardhook.journal.spool",
+        "guardhook.journal.recover",
+        "guardhook.journal.fit",
+        "guardhook.journal.process",
+    ):
         monkeypatch.delitem(sys.modules, name, raising=False)
     put(journal)
     write.peek(journal, "claude-code", "s-1", None)

@@ -39,7 +39,9 @@ def test_wide_modes_are_narrowed_by_the_next_event(journal: str) -> None:
 
 
 def test_the_line_says_what_was_given_and_what_the_writer_knows(journal: str) -> None:
-    outcome = put(journal, ts=NOON + 123_456_789, data={"event": "pre_tool", "session": "s-1", "payload": {"a": [1, None, "é"]}})
+    outcome = put(
+        journal, ts=NOON + 123_456_789, data={"event": "pre_tool", "session": "s-1", "payload": {"a": [1, None, "é"]}}
+    )
     (found,) = all_lines(journal)
     assert found.ts == "2026-08-16T12:00:00.123456Z"
     assert found.type == "hook.received"
@@ -80,7 +82,12 @@ def test_runs_open_and_close(journal: str) -> None:
     assert run(True, closes=True) == two
     assert run(False, closes=True) == two
     assert run(True) == three
-    assert [x.data.get("opens", False) for x in all_lines(journal)] == [False, True] + [False] * 4 + [True, False, False, True]
+    assert [x.data.get("opens", False) for x in all_lines(journal)] == [False, True] + [False] * 4 + [
+        True,
+        False,
+        False,
+        True,
+    ]
     assert [x.seq for x in all_lines(journal)] == list(range(1, 11))
 
 
