@@ -29,6 +29,7 @@ class Row(NamedTuple):
     exit: int
     stdout: bytes
     stderr: bytes
+    observed: bytes = b""  # what an observing launcher says on stdout, for clients that demand an answer
 
 
 class Dialect(NamedTuple):
@@ -52,17 +53,27 @@ class Table(NamedTuple):
 def collect() -> Table:
     """The table of the dialects as they are in this source tree."""
     from guardhook.core import limits
+    from guardhook.core.event import Event
+    from guardhook.core.verdict import Verdict
     from guardhook.dialects import table
 
     dialects = []
     for name in sorted(table.MODULES):
         module = table.load(name)
         facts = module.limits()
-        events = {*facts.events, *facts.observed, *facts.blocking, *getattr(module, "ROUTES", ())} - {""}
-        answers = [(event, module.fallback(event)) for event in sorted(events)] + [("", module.fallback(None))]
-        rows = tuple(Row(event, answer.exit, answer.stdout, answer.stderr) for event, answer in answers)
+        routes = getattr(module, "ROUTES", {})
+        events = {*facts.events, *facts.observed, *facts.blocking, *routes} - {""}
+        rows = []
+        for event in [*sorted(events), ""]:
+            answer = module.fallback(event or None)
+            observed = b""
+            if facts.observe_answers:
+                unjudged = Verdict("allow")
+                unjudged.mode = "observe"
+                observed = module.answer(Event(name, event, routes.get(event, "other"), {}), unjudged).stdout
+            rows.append(Row(event, answer.exit, answer.stdout, answer.stderr, observed))
         statuses = {0, 2} | {row.exit for row in rows} | set(getattr(facts, "statuses", ()))
-        dialects.append(Dialect(name, rows, tuple(sorted(statuses)), bool(getattr(facts, "observe_answers", False))))
+        dialects.append(Dialect(name, tuple(rows), tuple(sorted(statuses)), facts.observe_answers))
     return Table(tuple(dialects), tuple(table.RECOGNITION_ENV), limits.LAUNCHER_ENFORCING, LAUNCHER_OBSERVING)
 
 
@@ -79,10 +90,10 @@ def render_c(table: Table) -> str:
     for number, dialect in enumerate(table.dialects):
         lines.append(f"static const struct answer E{number}[] = {{")
         lines += [
-            f"    {{{c_string(r.event.encode())}, {r.exit}, {len(r.stdout)}, {len(r.stderr)}, {c_string(r.stdout)}, {c_string(r.stderr)}}},"
+            f"    {{{c_string(r.event.encode())}, {r.exit}, {len(r.stdout)}, {len(r.stderr)}, {c_string(r.stdout)}, {c_string(r.stderr)}, {len(r.observed)}, {c_string(r.observed)}}},"
             for r in dialect.rows
         ]
-        lines.append("    {NULL, 0, 0, 0, NULL, NULL}};")
+        lines.append("    {NULL, 0, 0, 0, NULL, NULL, 0, NULL}};")
         statuses = ", ".join(str(s) for s in (*dialect.statuses, -1))
         lines.append(f"static const int S{number}[] = {{{statuses}}};")
     lines.append("static const struct dialect DIALECTS[] = {")
@@ -105,7 +116,7 @@ def render_sh(table: Table, template: str) -> str:
     for dialect in table.dialects:
         for row in dialect.rows:
             cases.append(
-                f"    {dialect.name}:{row.event or '*'}) out={sh_quote(row.stdout)} err={sh_quote(row.stderr)} status={row.exit} ;;"
+                f"    {dialect.name}:{row.event or '*'}) out={sh_quote(row.stdout)} err={sh_quote(row.stderr)} status={row.exit} seen={sh_quote(row.observed)} ;;"
             )
     names = "|".join(d.name for d in table.dialects)
     statuses = [f"    {d.name}:{s}) return 0 ;;" for d in table.dialects for s in d.statuses]

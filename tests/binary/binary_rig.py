@@ -25,7 +25,12 @@ TABLE = launcher.Table(
             ),
             (0, 2),
         ),
-        launcher.Dialect("talker", (launcher.Row("pre", 1, b'{"permission":"ask"}\n', b"no\n"),), (0, 1, 2), True),
+        launcher.Dialect(
+            "talker",
+            (launcher.Row("pre", 1, b'{"permission":"deny"}\n', b"no\n", b'{"permission":"allow"}\n'),),
+            (0, 1, 2),
+            True,
+        ),
     ),
     environment=("CLAUDE_PROJECT_DIR", "GEMINI_SESSION_ID"),
     enforcing=ENFORCING,

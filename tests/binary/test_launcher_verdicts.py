@@ -132,7 +132,8 @@ def test_observing_where_the_client_demands_an_answer(rig: Rig) -> None:
     rig.hook("v; echo '{}'")
     assert rig.run("talker.observe", "pre")[:2] == (0, b"{}\n")
     rig.hook("exit 1")
-    assert rig.run("talker.observe", "pre")[:2] == (0, b'{"permission":"ask"}\n')
+    assert rig.run("talker.observe", "pre")[:2] == (0, b'{"permission":"allow"}\n')
+    assert rig.run("talker.enforce", "pre")[:2] == (1, b'{"permission":"deny"}\n')
 
 
 def test_statuses_beyond_the_usual_two(rig: Rig) -> None:
