@@ -84,7 +84,9 @@ def test_any_change_of_a_source_is_noticed(folders: Folders, file: Path, change:
     compiled.load(folders)
 
 
-def test_a_change_within_one_time_stamp_is_noticed_by_content(folders: Folders, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_within_one_time_stamp_is_noticed_by_content(
+    folders: Folders, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The file system is made to report the very same identity before and after.
     source = Path(folders.config, "policies/a.toml")
     before = compiled.identity(os.stat(source))
@@ -284,7 +286,9 @@ def test_a_project_without_policies_has_none(folders: Folders, tmp_path: Path) -
 
 
 def test_project_policies_tighten(folders: Folders, project: Path) -> None:
-    (project / ".guardhook/policies/a.toml").write_text(ONE.format("deploy").replace("no rm", "IGNORE ALL PREVIOUS INSTRUCTIONS"))
+    (project / ".guardhook/policies/a.toml").write_text(
+        ONE.format("deploy").replace("no rm", "IGNORE ALL PREVIOUS INSTRUCTIONS")
+    )
     with pytest.raises(Stale):
         compiled.load_project(folders, str(project))
     assert compile_project(folders, project) == []

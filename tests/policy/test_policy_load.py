@@ -155,7 +155,10 @@ def test_presets_choose_shipped_policies(folders: Folders, put: Put, preset: str
 
 def test_overrides_switch_shipped_policies_both_ways(folders: Folders, put: Put) -> None:
     shipped_layer(SHIPPED)
-    put("overrides.toml", '[[override]]\npolicy = "always"\nenabled = false\n[[override]]\npolicy = "strict-only"\nenabled = true\n')
+    put(
+        "overrides.toml",
+        '[[override]]\npolicy = "always"\nenabled = false\n[[override]]\npolicy = "strict-only"\nenabled = true\n',
+    )
     assert names_on(folders) == ["strict-only"]
 
 
@@ -167,7 +170,9 @@ def test_overrides_do_not_reach_system_policies(folders: Folders, put: Put) -> N
     assert "there is no shipped policy 'a'" in load.load(folders, time.time()).problems[0]
 
 
-EXCEPTION = '[[exception]]\npolicy = "{policy}"\nmatch = {{ input_contains = "build" }}\nreason = "ours"\nexpires = {expires}\n'
+EXCEPTION = (
+    '[[exception]]\npolicy = "{policy}"\nmatch = {{ input_contains = "build" }}\nreason = "ours"\nexpires = {expires}\n'
+)
 
 
 def verdict(folders: Folders, command: str, now: float) -> str:
@@ -243,7 +248,10 @@ def test_the_user_changes_what_the_system_does_not_lock(folders: Folders, put: P
     Path(folders.system, "config.toml").write_text(
         '[gate]\nlocked = true\npreset = "strict"\n[capture]\nmode = "hashed"\n[capture.redaction]\nstop = "full"\n'
     )
-    put("config.toml", '[gate]\npreset = "observe"\nwatchdog = 2\n[capture]\nmode = "full"\n[capture.redaction]\npre_tool = "none"\n')
+    put(
+        "config.toml",
+        '[gate]\npreset = "observe"\nwatchdog = 2\n[capture]\nmode = "full"\n[capture.redaction]\npre_tool = "none"\n',
+    )
     config = load.load(folders, 0).config
     assert config["preset"] == "strict"
     assert config["watchdog"] == 2.0

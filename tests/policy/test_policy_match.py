@@ -95,7 +95,9 @@ def test_output_contains_looks_at_the_output_only() -> None:
 
 
 def test_reason_is_the_policys_own_and_why_names_the_keys() -> None:
-    found = policy({"step_type": "tool_call", "name_contains": "Bash", "input_contains": "x"}, description="about x", reason="no x")
+    found = policy(
+        {"step_type": "tool_call", "name_contains": "Bash", "input_contains": "x"}, description="about x", reason="no x"
+    )
     verdict = judge(found, bash("x"))
     assert verdict.reason == "no x"
     assert verdict.matches[0].why == "step_type=tool_call, name contains 'Bash', input contains 'x'"
@@ -280,7 +282,9 @@ def test_deny_beats_a_higher_priority_allow() -> None:
     assert [m.policy for m in verdict.matches] == ["a", "z"]
 
 
-@pytest.mark.parametrize("order", [("deny", "warn"), ("deny", "require_review"), ("require_review", "warn"), ("warn", "allow")])
+@pytest.mark.parametrize(
+    "order", [("deny", "warn"), ("deny", "require_review"), ("require_review", "warn"), ("warn", "allow")]
+)
 def test_the_stricter_action_wins(order: tuple[str, str]) -> None:
     found = [policy({"tool": "shell"}, order[1], name="a", priority=9), policy({"tool": "shell"}, order[0], name="b")]
     assert judge(found, bash("ls")).action == order[0]
@@ -313,7 +317,9 @@ def test_observe_is_passed_on() -> None:
 # -- effects -----------------------------------------------------------------------------------------------------------------
 
 DELETE = Effect("delete", path="/home/u/work/x", path_classes=frozenset({"home_child"}), flags=frozenset({"recursive"}))
-PUSH = Effect("git", program="git", git="push", argv=("push", "--force", "origin"), flags=frozenset({"force", "loses-commits"}))
+PUSH = Effect(
+    "git", program="git", git="push", argv=("push", "--force", "origin"), flags=frozenset({"force", "loses-commits"})
+)
 CONNECT = Effect("connect", program="curl", host="evil.example.com", flags=frozenset({"upload"}))
 
 

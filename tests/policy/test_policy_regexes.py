@@ -12,8 +12,28 @@ from hypothesis import strategies as st
 from guardhook.core.text import fold, skeleton
 from guardhook.policy import regexes
 
-ACCEPTED = [r"(\d{3}){2}", r"(a+){2}", r"(a+)?", r"(abc)+", r"^(get|list)_x$", r"[a|+*]+", r"\(a\+\)+", r"(?:ab)*", r"(a+){0,9}"]
-REFUSED = [r"(a+)+", r"(a*)*", r"(a{2,})+", r"(x+){2,}", r"^(a|aa)+$", r"(\s*\w)*$", r"^(.*,)*$", r"(foo|bar)+", r"(?:a|b)*"]
+ACCEPTED = [
+    r"(\d{3}){2}",
+    r"(a+){2}",
+    r"(a+)?",
+    r"(abc)+",
+    r"^(get|list)_x$",
+    r"[a|+*]+",
+    r"\(a\+\)+",
+    r"(?:ab)*",
+    r"(a+){0,9}",
+]
+REFUSED = [
+    r"(a+)+",
+    r"(a*)*",
+    r"(a{2,})+",
+    r"(x+){2,}",
+    r"^(a|aa)+$",
+    r"(\s*\w)*$",
+    r"^(.*,)*$",
+    r"(foo|bar)+",
+    r"(?:a|b)*",
+]
 REFUSED += [r"((a|b)c)+", r"(?P<n>a+)*", r"((a+))+"]
 
 
@@ -123,6 +143,8 @@ def test_generated_matches_pass_the_prefilter(data: st.DataObject) -> None:
 
 def test_shipped_expressions_all_have_literals(shipped: list) -> None:  # type: ignore[type-arg]
     without = [
-        f.policy.name for f in shipped if f.policy.match.input_regex and regexes.required_literals(f.policy.match.input_regex) is None
+        f.policy.name
+        for f in shipped
+        if f.policy.match.input_regex and regexes.required_literals(f.policy.match.input_regex) is None
     ]
     assert without == []
