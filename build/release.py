@@ -37,6 +37,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder for the results (default: dist/)")
     parser.add_argument("--no-embed", action="store_true", help="hook program with PyInstaller's bootloader")
     arguments = parser.parse_args()
+    if shutil.which("strip") is None:
+        print("build/release: there is no `strip`; the results will be larger and slower", file=sys.stderr)
     out: Path = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="guardhook-build-") as work:
@@ -116,6 +118,4 @@ def pyinstaller(spec: str, work: Path) -> None:
 
 
 if __name__ == "__main__":
-    if shutil.which("strip") is None:
-        print("build/release: there is no `strip`; the results will be larger and slower", file=sys.stderr)
     main()

@@ -98,7 +98,7 @@ fi
 if [ -n "$build" ]; then
     [ -f "$here/../build/release" ] || die "there is nothing to install: no executable beside this script, and no source tree"
     say "building from source"
-    sh "$here/../build/release" --out "$work/dist" >&2 || die "the build failed"
+    "${PYTHON:-python3}" "$here/../build/release" --out "$work/dist" >&2 || die "the build failed"
     from=$work/dist/guardhook
 fi
 [ -f "$from" ] || die "there is no file $from"
