@@ -92,13 +92,15 @@ def squeeze(data: dict[str, object], most: int) -> dict[str, object]:
     cut = data.get("cut")
     pointers = {p for p in cut if isinstance(p, str)} if isinstance(cut, list) else set()
     payload = data.get("payload", {})
+    longest = max(map(len, strings(payload)), default=0)
     for step in STEPS:
+        if step >= longest:
+            continue
         shorter, more = clip(payload, step)
-        if more:
-            out["payload"] = shorter
-            out["cut"] = sorted(pointers.union(more))
-            if len(dumps(out)) <= most:
-                return out
+        out["payload"] = shorter
+        out["cut"] = sorted(pointers.union(more))
+        if len(dumps(out)) <= most:
+            return out
     out["effects"] = []
     out["payload"] = {}
     out["cut"] = [""]

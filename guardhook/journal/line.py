@@ -7,7 +7,7 @@ One line is one JSON object, ASCII only, ended by a line feed: `{"ts", "seq", "t
 - type: `hook.received`, `gap`, `note`, `trace.*`, `eval.*`, `fork.*`.
 - data starts with what the writer knows: v (1), run, segment (1, 2, …), root (the pinned project root), and where they apply
   opens or closes (true: this line opened or closed the segment) and spool (the id under which the entry waited).
-  For `hook.received` there follow session, dialect, client, native_event, event, call, agent, cwd, payload, redacted and cut
+  For `hook.received` there follow session, dialect, client, native_event, event, call, agent, cwd, tool, kind, payload, redacted and cut
   (JSON pointers into payload), effects and verdict (null when nothing was judged).
 
 A gap line says what is missing: data.reason is `torn` (an unfinished line precedes it), `shrunk` (the file lost its end) or `failed`.
@@ -144,6 +144,8 @@ def received(
         "call": event.call,
         "agent": event.agent,
         "cwd": event.cwd,
+        "tool": event.tool,
+        "kind": event.kind,
         "payload": event.payload,
         "effects": [_effect(e) for e in effects],
         "verdict": None if verdict is None else _verdict(verdict, answer),

@@ -27,6 +27,7 @@ NAMED = "[REDACTED:named]"
 # Processor time that all patterns together may take for one value, seconds.
 SECONDS = 0.25
 DEPTH = 200
+POINTERS = 2000
 _RUN = 16
 _PASSES = 6
 
@@ -63,7 +64,7 @@ def redact(value: object, rows: tuple[Row, ...], mode: str = "redacted") -> tupl
     """The value as it may be recorded, and JSON pointers (RFC 6901) of the strings that were changed. The value itself is never changed.
 
     full keeps everything; hashed replaces every string by the SHA-256 of its UTF-8 bytes; none gives {}; any other word means redacted.
-    In these two modes the pointer is that of the whole value. Object keys are never changed.
+    In these two modes, and for more than POINTERS strings, the pointer is that of the whole value. Object keys are never changed.
     """
     if mode == "full":
         return value, []
@@ -78,7 +79,8 @@ def redact(value: object, rows: tuple[Row, ...], mode: str = "redacted") -> tupl
         return value, []
     cleaner = _Cleaner(hit)
     walk = _Walk(cleaner.clean, named)
-    return walk.run(value), walk.pointers
+    new = walk.run(value)
+    return new, walk.pointers if len(walk.pointers) <= POINTERS else [""]
 
 
 def protect(data: dict[str, object], rows: tuple[Row, ...], mode: str) -> dict[str, object]:
@@ -235,7 +237,8 @@ class _Cleaner:
                 new = self._searched(text, _pattern(frozen), mark, group)
             else:
                 places = _places(text, where == "low", anchors, forms, seen)
-                new = self._anchored(text, places, _pattern(frozen), mark, group)
+                # Restoring a pattern costs more than looking for its anchors.
+                new = self._anchored(text, places, _pattern(frozen), mark, group) if places else text
             if new is not text:
                 text, forms, seen = new, {}, {}
         return text
@@ -247,8 +250,6 @@ class _Cleaner:
         return left
 
     def _anchored(self, text: str, places: list[int], pattern: Pattern, mark: str, group: int) -> str:
-        if not places:
-            return text
         marked = MARK in text
         pieces: list[str] = []
         done = 0

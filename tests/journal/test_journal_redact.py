@@ -253,6 +253,12 @@ def test_a_thousand_secrets_in_one_map_and_thirty_levels_deep() -> None:
     assert "ghp_" not in json.dumps(new) and "AKIA" not in json.dumps(new)
 
 
+def test_more_places_than_a_line_should_list_are_one_pointer() -> None:
+    new, pointers = redact.redact({"all": [{"token": "x"} for _ in range(redact.POINTERS + 1)]}, ROWS, "redacted")
+    assert pointers == [""]
+    assert "x" not in json.dumps(new)
+
+
 def test_values_deeper_than_any_payload_do_not_pass_unread() -> None:
     deep: object = "AKIAIOSFODNN7EXAMPLE"
     for _ in range(3000):
