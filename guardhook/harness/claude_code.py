@@ -85,7 +85,7 @@ def ours(handler: object) -> bool:
     """Whether a handler starts one of our launchers."""
     if not isinstance(handler, dict):
         return False
-    return commandline.ours("", ID, handler.get("command"), handler.get("args"))
+    return commandline.ours(ID, handler.get("command"), handler.get("args"))
 
 
 def group(request: Request, event: str) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def state_file(machine: Machine) -> str:
 
 def ours(handler: object) -> bool:
     """Whether a handler starts one of our launchers."""
-    return isinstance(handler, dict) and commandline.ours("", ID, handler.get("command"))
+    return isinstance(handler, dict) and commandline.ours(ID, handler.get("command"))
 
 
 def group(machine: Machine, request: Request, event: str) -> dict[str, Any]:

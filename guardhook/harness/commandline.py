@@ -94,17 +94,29 @@ def launcher_mode(dialect: str, path: str) -> str | None:
     return mode if mode in ("enforce", "observe") and name != mode else None
 
 
-def ours(platform: str, dialect: str, command: object, args: object = None) -> bool:
+def ours(dialect: str, command: object, args: object = None) -> bool:
     """Whether a command starts a launcher of this harness, or the hook program for it, whatever else it does."""
     if not isinstance(command, str):
         return False
-    given = [a for a in args if isinstance(a, str)] if isinstance(args, list) else []
-    for words in ([command, *given], [*split(platform, command), *given]):
-        if words and launcher_mode(dialect, words[0]):
-            return True
-        if words and _name(words[0]) == PROGRAM and "--dialect" in words[:-1] and dialect in words:
-            return True
-    return False
+    if isinstance(args, list):  # the exec form: the command is one path, however it is spelt
+        words = [command, *(a for a in args if isinstance(a, str))]
+    else:
+        words = split("win32", command) if "\\" in command else _shell_words(command)
+    if not words:
+        return False
+    if launcher_mode(dialect, words[0]):
+        return True
+    return _name(words[0]) == PROGRAM and "--dialect" in words[:-1] and words[words.index("--dialect") + 1] == dialect
+
+
+def _shell_words(command: str) -> list[str]:
+    """Words with operators apart, so that a launcher followed by `;` is still seen."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        return list(lexer)
+    except ValueError:
+        return []
 
 
 def _name(path: str) -> str:

@@ -176,7 +176,12 @@ def _run(module: Harness, machine: Machine, good: list[Registration], findings: 
     passes: list[str] = []
     hidden: list[str] = []
     with tempfile.TemporaryDirectory(prefix="guardhook-canary-") as folder:
+        asked: set[tuple[str, str, str]] = set()
         for r in good:
+            # One command that stands in two files (Gemini's settings and extension) is asked once.
+            if (same := (r.scope, r.event, r.launcher)) in asked:
+                continue
+            asked.add(same)
             harmful, harmless = (module.canary(r.event, c, folder) for c in (DENY, PASS))
             if harmful is None or harmless is None:
                 continue

@@ -86,7 +86,7 @@ def _extension(machine: Machine) -> tuple[str, str]:
 
 def ours(handler: object) -> bool:
     """Whether a handler starts one of our launchers."""
-    return isinstance(handler, dict) and commandline.ours("", ID, handler.get("command"))
+    return isinstance(handler, dict) and commandline.ours(ID, handler.get("command"))
 
 
 def group(machine: Machine, request: Request, event: str, name: str) -> dict[str, Any]:

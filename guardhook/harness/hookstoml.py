@@ -22,7 +22,9 @@ from guardhook.harness.model import ABSENT, FileEdit, HarnessError
 
 BEGIN = "# The hooks below are written by `guardhook install` and removed by `guardhook uninstall`."
 _BOM = "\ufeff"  # which the client tolerates, and the parsers used here don't
-_HEADER = re.compile(rb"\[\[hooks\.\w+(?:\.hooks)?\]\]")
+_GROUP = re.compile(rb"[ \t]*\[\[[ \t]*hooks[ \t]*\.[ \t]*(\w+)[ \t]*\]\]")
+_HANDLER = re.compile(rb"[ \t]*\[\[[ \t]*hooks[ \t]*\.[ \t]*(\w+)[ \t]*\.[ \t]*hooks[ \t]*\]\]")
+_Place = tuple[str, int, int]  # event, group, handler
 
 
 def parse(path: str, data: bytes | None) -> dict[str, Any]:
@@ -82,7 +84,7 @@ def register(
     if standing != want:
         if standing and standing.keys() <= want.keys() and all(len(mine) == 1 for mine in standing.values()):
             # Changed in place: Codex trusts by position, and another's position must not move.
-            after = _update(path, after, {event: want[event][0] for event in standing}, ours)
+            after = _updated(path, after, {event: want[event][0] for event in standing}, ours)
             want = {event: group for event, group in want.items() if event not in standing}
         elif standing:
             after = unregister(path, after, ours).after or b""
@@ -107,11 +109,11 @@ def unregister(
 ) -> FileEdit:
     """The edit that takes our groups out, and puts values that we changed back where they are still ours. Raises HarnessError."""
     parse(path, data)
-    after = _cut_blocks(path, data, ours)
-    if any(ours(h) for _, _, group in groups(parse(path, after)) for h in group["hooks"]):
-        after = _strip(path, after, ours)
-        marker = re.compile(rb"^" + re.escape(BEGIN.encode()) + rb"\r?\n", re.M)
-        after = marker.sub(b"", after)
+    after = data
+    if any(ours(h) for _, _, group in groups(parse(path, data)) for h in group["hooks"]):
+        after = _without(path, data, ours)
+    marker = re.compile(rb"(?:(?<=\n)\r?\n)?" + re.escape(BEGIN.encode()) + rb"\r?\n")
+    after = marker.sub(b"", after)
     for where, mine, theirs in previous:
         holder = parse(path, after).get(where[0])
         if isinstance(holder, dict) and holder.get(where[1]) == mine:
@@ -219,79 +221,113 @@ def _value(value: Any) -> str:
     return quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
-def _cut_blocks(path: str, data: bytes, ours: Ours) -> bytes:
-    """Takes marked blocks out as text, when what stands below the marker is ours alone.
+def _without(path: str, data: bytes, ours: Ours) -> bytes:
+    """Takes our handlers out, and the groups that have no other."""
+    gone = {(e, n, i) for e, n, g in groups(parse(path, data)) for i, h in enumerate(g["hooks"]) if ours(h)}
+    after = _as_text(data, dict.fromkeys(gone))
+    try:
+        if not any(ours(h) for _, _, g in groups(parse(path, after)) for h in g["hooks"]):
+            return after
+    except HarnessError:
+        pass
+    return edit(path, data, lambda document: _drop(document, ours))  # written in another way than with tables
 
-    The end has no marker: Codex puts new tables before a comment at the end of the file. A block ends at the first line
-    that `_render` would not write.
+
+def _updated(path: str, data: bytes, wanted: Mapping[str, Any], ours: Ours) -> bytes:
+    """Gives our handlers other values where they stand."""
+    change = {
+        (e, n, i): wanted[e]["hooks"][0]
+        for e, n, g in groups(parse(path, data))
+        for i, h in enumerate(g["hooks"])
+        if e in wanted and ours(h)
+    }
+    after = _as_text(data, change)
+    try:
+        now = {
+            e: g["hooks"][i]
+            for e, n, g in groups(parse(path, after))
+            for i in range(len(g["hooks"]))
+            if (e, n, i) in change
+        }
+        if now == {e: g["hooks"][0] for e, g in wanted.items()}:
+            return after
+    except HarnessError:
+        pass
+    return edit(path, data, lambda document: _set(document, wanted, ours))
+
+
+def _as_text(data: bytes, change: Mapping[_Place, Mapping[str, Any] | None]) -> bytes:
+    """Rewrites the lines of handlers (None: removes them, and groups that have no other); comments and all else stay.
+
+    Right for tables with headers of their own and values of one line; the callers check what came out.
     """
     lines = data.splitlines(keepends=True)
+    newline = b"\r\n" if b"\r\n" in data else b"\n"
+    places = _places(lines)
+    counts: Counter[tuple[str, int]] = Counter((e, n) for e, n, i in places.values() if i >= 0)
+    dropped: Counter[tuple[str, int]] = Counter((e, n) for (e, n, _), new in change.items() if new is None)
     kept: list[bytes] = []
-    at = 0
-    while at < len(lines):
-        if lines[at].strip() != BEGIN.encode():
-            kept.append(lines[at])
-            at += 1
-            continue
-        end = at + 1
-        while end < len(lines) and _plain_line(lines[end]):
-            end += 1
-        while not lines[end - 1].strip() and end < len(lines):
-            end -= 1  # blank lines before something else are not ours
-        inside = groups(parse(path, b"".join(lines[at:end])))
-        if inside and all(ours(h) for _, _, g in inside for h in g["hooks"]):
-            if kept and not kept[-1].strip():
-                kept.pop()
-        else:
-            kept += lines[at:end]
-        at = end
-    cut = b"".join(kept)
-    try:
-        parse(path, cut)
-    except HarnessError:
-        return data
-    return cut
+    rewriting = False
+    for at, line in enumerate(lines):
+        place = places.get(at)
+        if place is not None or line.lstrip()[:1] == b"[":
+            whole = place is not None and place[2] < 0 and 0 < counts[place[:2]] == dropped[place[:2]]
+            new = change.get(place) if place is not None else None
+            rewriting = whole or (place is not None and place in change)
+            if rewriting and new is None:
+                if kept and not kept[-1].strip():
+                    kept.pop()
+                continue
+            kept.append(line)
+            if new is not None:
+                kept += [f"{key} = {_value(value)}".encode() + newline for key, value in new.items()]
+        elif not rewriting or not line.strip() or line.lstrip()[:1] == b"#":
+            kept.append(line)
+    return b"".join(kept)
 
 
-def _plain_line(line: bytes) -> bool:
-    text = line.strip()
-    return not text or bool(_HEADER.fullmatch(text)) or bool(re.match(rb"(?:type|command|timeout) = ", text))
+def _places(lines: list[bytes]) -> dict[int, _Place]:
+    """Line number -> what its header begins: a group (handler -1) or a handler."""
+    found: dict[int, _Place] = {}
+    group: Counter[str] = Counter()
+    handler: Counter[tuple[str, int]] = Counter()
+    for at, line in enumerate(lines):
+        if match := _GROUP.match(line):
+            event = match.group(1).decode()
+            found[at] = (event, group[event], -1)
+            group[event] += 1
+        elif match := _HANDLER.match(line):
+            event = match.group(1).decode()
+            number = group[event] - 1
+            found[at] = (event, number, handler[event, number])
+            handler[event, number] += 1
+    return found
 
 
-def _strip(path: str, data: bytes, ours: Ours) -> bytes:
-    def change(document: Any) -> None:
-        hooks = document["hooks"]
-        for event in [e for e in hooks if e != "state"]:
-            for number in range(len(hooks[event]) - 1, -1, -1):
-                inner = hooks[event][number].get("hooks", [])
-                for index in range(len(inner) - 1, -1, -1):
-                    if ours(dict(inner[index].unwrap())):
-                        del inner[index]
-                        if not len(inner):
-                            del hooks[event][number]
-            if not len(hooks[event]):
-                del hooks[event]
-        if not len(hooks):
-            del document["hooks"]
-
-    return edit(path, data, change)
+def _drop(document: Any, ours: Ours) -> None:
+    hooks = document["hooks"]
+    for event in [e for e in hooks if e != "state"]:
+        for number in range(len(hooks[event]) - 1, -1, -1):
+            inner = hooks[event][number].get("hooks", [])
+            for index in range(len(inner) - 1, -1, -1):
+                if ours(dict(inner[index].unwrap())):
+                    del inner[index]
+                    if not len(inner):
+                        del hooks[event][number]
+        if not len(hooks[event]):
+            del hooks[event]
+    if not len(hooks):
+        del document["hooks"]
 
 
-def _update(path: str, data: bytes, wanted: Mapping[str, Any], ours: Ours) -> bytes:
-    def change(document: Any) -> None:
-        for event, group in wanted.items():
-            for there in document["hooks"][event]:
-                for handler in there["hooks"]:
-                    if ours(dict(handler.unwrap())):
-                        for key in [k for k in handler if k not in group["hooks"][0]]:
-                            del handler[key]
-                        for key, value in group["hooks"][0].items():
-                            if handler.get(key) != value:
-                                handler[key] = value
-                        for key in [k for k in there if k not in group]:
-                            del there[key]
-
-    return edit(path, data, change)
+def _set(document: Any, wanted: Mapping[str, Any], ours: Ours) -> None:
+    for event, group in wanted.items():
+        for handler in (h for there in document["hooks"][event] for h in there["hooks"]):
+            if ours(dict(handler.unwrap())):
+                for key in [k for k in handler if k not in group["hooks"][0]]:
+                    del handler[key]
+                for key, value in group["hooks"][0].items():
+                    handler[key] = value
 
 
 def _pin(path: str, data: bytes, table: str, key: str, value: Any) -> bytes:
