@@ -147,13 +147,14 @@ def row_of(found: Found, patterns: index.Patterns, home: tuple[str, ...]) -> ind
     on_event, on_effect = index.conditions_of(policy.match.given(), patterns, home)
     unless = index.conditions_of(policy.unless.given(), patterns, home) if policy.unless is not None else None
     exceptions = tuple((end, *index.conditions_of(e.match.given(), patterns, home)) for e, end in found.exceptions)
-    text, suggest = policy.reason or policy.description, policy.suggest
+    ident = policy_id(found.layer, policy.name)
+    name, text, suggest = policy.name, policy.reason or policy.description, policy.suggest
     if found.layer == "project":
-        # A repository's words reach the model only once its user has said that he trusts them.
-        text, suggest = _NOT_TRUSTED.format(policy.name), ""
+        # A repository's words, names included, reach the model only once its user has said that he trusts them.
+        name, text, suggest = ident, _NOT_TRUSTED.format(ident), ""
     return (
-        policy.name,
-        policy_id(found.layer, policy.name),
+        name,
+        ident,
         policy.action,
         found.layer,
         policy.priority,
@@ -191,7 +192,7 @@ def _body(loaded: Loaded, layer: str, redact: tuple[object, ...]) -> tuple[objec
         return ("", layer, (), {}, (), {}, (), {}, [])
     ordered = loaded.ordered()
     set_id, rows, table, patterns = build(ordered, layer)
-    quick: dict[str, object] = {}
+    quick = {"shell": index.triggers_of([f.policy.match.given() for f in ordered if f.on])}
     return (set_id, layer, rows, table, patterns, loaded.config, redact, quick, loaded.problems)
 
 

@@ -221,6 +221,30 @@ def index_of(entries: list[tuple[Mapping[str, object], Row]]) -> dict[str, tuple
     return out
 
 
+def triggers_of(patterns: Iterable[Mapping[str, object]]) -> frozenset[str] | None:
+    """Words of which one must stand in a shell command for an effect policy to match; None where they can't be listed.
+
+    The analyser adds what is always a trigger (wrappers, interpreters). Needles and expressions need none: they are tried on
+    the text whether or not it was analysed.
+    """
+    found: set[str] = set()
+    for pattern in patterns:
+        kinds = kinds_of(pattern)
+        if not any(key in pattern for key in EFFECT_KEYS) or (kinds is not None and "shell" not in kinds):
+            continue
+        named = next((pattern[key] for key in ("program", "host") if key in pattern), None)
+        if named is None and ("git" in pattern or pattern.get("effect") == "git"):
+            named = "git"
+        try:
+            listed = [seen(word) for word in words(named)]
+        except Unusable:
+            return None
+        if any(sign in word for word in listed for sign in "*?["):
+            return None
+        found.update(listed)
+    return frozenset(found)
+
+
 class _Group:
     def __init__(self) -> None:
         self.literals: dict[str, dict[str, list[int]]] = {}

@@ -296,7 +296,9 @@ def test_project_policies_tighten(folders: Folders, project: Path) -> None:
     assert made is not None
     verdict = match.judge([made], bash("make deploy"), [])
     assert (verdict.action, verdict.layer) == ("deny", "project")
-    assert verdict.reason == "blocked by a project policy (a)"
+    ident = compiler.policy_id("project", "a")
+    assert verdict.reason == f"blocked by a project policy ({ident})", "a repository's words don't reach the model"
+    assert verdict.policy == ident
     before = sorted(p.name for p in project.rglob("*"))
     assert before == [".guardhook", "a.toml", "policies"], "nothing is written inside a repository"
 

@@ -449,3 +449,20 @@ def test_a_thousand_policies_are_all_reachable() -> None:
     for i in (0, 1, 499, 999):
         assert match.judge(made, bash(f"x needle-{i}- y"), []).policy == f"p{i:04}"
     assert match.judge(made, bash("needle--"), []).action == "allow"
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        ([], set()),
+        ([{"input_contains": "x"}], set()),
+        ([{"program": ["Terraform", "tofu"], "argument": "destroy"}], {"terraform", "tofu"}),
+        ([{"host": "evil.example.com"}], {"evil.example.com"}),
+        ([{"git": "push"}, {"effect": "git", "argument": "-f"}], {"git"}),
+        ([{"program": "terraform"}, {"effect": "delete"}], None),
+        ([{"program": "py*"}], None),
+        ([{"effect": "write", "tool": "file_write"}], set()),
+    ],
+)
+def test_triggers_for_the_quick_pass(patterns: list[dict[str, object]], expected: set[str] | None) -> None:
+    assert index.triggers_of(patterns) == expected
