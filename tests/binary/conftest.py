@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from binary_installed import Installed
 from binary_rig import TABLE, Rig
 
 from guardhook.harness import launcher
@@ -56,3 +57,25 @@ def alive() -> Callable[[int], bool]:
         return state not in "ZX"
 
     return check
+
+
+@pytest.fixture(scope="session")
+def executable() -> Path:
+    """The built single-file executable: GUARDHOOK_BINARY, else dist/guardhook."""
+    root = Path(__file__).resolve().parents[2]
+    path = Path(os.environ.get("GUARDHOOK_BINARY") or root / "dist" / "guardhook").absolute()
+    if not os.access(path, os.X_OK):
+        pytest.skip(f"no executable at {path}: run build/release, or set GUARDHOOK_BINARY")
+    return path
+
+
+@pytest.fixture(scope="session")
+def installed(executable: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """An installation that no test changes."""
+    return Installed(tmp_path_factory.mktemp("installed") / "home", executable)
+
+
+@pytest.fixture
+def own_install(executable: Path, tmp_path: Path) -> Installed:
+    """An installation for a test that breaks it."""
+    return Installed(tmp_path / "home", executable)
