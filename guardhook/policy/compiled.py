@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # What became of one source: (path, kind, identity, digest). kind: `file`, `folder`, `linkless` (a project's: links are not
-# followed), `text` (the file's content is its identity). identity is None for a source that does not exist. digest is set where
+# followed), `text` (a file of the shipped folder, named without it, whose content is its identity). identity is None for a source that does not exist. digest is set where
 # the source changed so shortly before it was read that a later change might carry the same time stamps.
 Source = tuple[str, str, "tuple[int, ...] | None", "bytes | None"]
 
@@ -244,14 +244,15 @@ def _check_owner(info: posix.stat_result, path: str, kind: int) -> None:
 def unchanged(source: Source) -> bool:
     """Whether a source is still what it was when it was compiled."""
     path, kind, known, content = source
+    if kind == "text":
+        # The shipped policies of a frozen program: wherever it is unpacked this time, the stamp must be the same.
+        return content is not None and _content(f"{shipped_folder()}/{path}", kind) == content
     try:
         info = posix.lstat(path) if kind == "linkless" else posix.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return known is None
     except OSError:
         return False
-    if kind == "text":
-        return content is not None and _content(path, kind) == content
     if known is None or identity(info) != known:
         return False
     return content is None or _content(path, kind) == content

@@ -249,7 +249,7 @@ def shipped_of(loaded: Loaded) -> None:
         if data is None:
             loaded.errors.append(PolicyError(stamp, None, "", "missing; the program is damaged, install it again"))
             return
-        loaded.sources.text(stamp, data)
+        loaded.sources.text(stamp.rpartition("/")[2], data)
         read_layer(aside, folder, "shipped", loaded.errors.append)
         loaded.policies.extend(aside.policies)
         return

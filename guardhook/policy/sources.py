@@ -29,9 +29,9 @@ class Sources:
         self._project = project
         self._kinds = ("linkless", "linkless") if project else ("file", "folder")
 
-    def text(self, path: str, data: bytes) -> None:
-        """A file whose content is its identity (the digest of frozen shipped policies)."""
-        self.found.append((path, "text", None, compiled.digest(data)))
+    def text(self, name: str, data: bytes) -> None:
+        """A file of the shipped folder whose content is its identity (the stamp of frozen shipped policies)."""
+        self.found.append((name, "text", None, compiled.digest(data)))
 
     def absent(self, path: str) -> None:
         self.found.append((path, self._kinds[0], None, None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from policy_rig import bash
 
-from guardhook.core.folders import Folders
+from guardhook.core.folders import Folders, explicit
 from guardhook.policy import compile as compiler
 from guardhook.policy import compiled, match
 from guardhook.policy.compiled import Broken, Damaged, Stale
@@ -262,6 +263,36 @@ def test_the_gates_side_imports_nothing_that_costs(folders: Folders, file: Path)
     words += [":".join(p for p in sys.path if p), compiled.shipped_folder()]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["deny", "regex._regex"]
+
+
+# -- the frozen program ------------------------------------------------------------------------------------------------------
+
+
+def test_shipped_policies_of_a_frozen_program_are_known_by_their_stamp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unpacked(name: str, stamp: str) -> None:
+        folder = tmp_path / name / "policies"
+        folder.mkdir(parents=True)
+        (folder / "a.toml").write_text(ONE.format("rm -rf"))
+        (folder / "DIGEST").write_text(stamp)
+        monkeypatch.setattr(sys, "_MEIPASS", str(tmp_path / name), raising=False)
+
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    folders = explicit(str(tmp_path / "gh"), str(tmp_path / "system"))
+    unpacked("first", "one")
+    compiler.write(compiler.compile_main(folders))
+    assert match.judge([compiled.load(folders)], bash("rm -rf /"), []).layer == "shipped"
+    shutil.rmtree(tmp_path / "first")
+    unpacked("second", "one")
+    assert len(compiled.load(folders).policies) == 1
+    unpacked("third", "two")
+    with pytest.raises(Stale, match="DIGEST"):
+        compiled.load(folders)
+    (tmp_path / "third/policies/DIGEST").unlink()
+    with pytest.raises(Stale, match="DIGEST"):
+        compiled.load(folders)
+    assert "DIGEST: missing" in str(compiler.compile_main(folders).error)
 
 
 # -- projects ----------------------------------------------------------------------------------------------------------------

@@ -168,7 +168,7 @@ def test_project_policies_have_a_budget_of_their_own() -> None:
     budget = match.Budget()
     event = call("Write", {"content": "drop table\n" + "aac" * 20_000})
     found = match.matches([project, user], event, [], budget=budget)
-    assert [m.policy for m in found] == ["slow", "user"]
+    assert [m.layer for m in found] == ["project", "user"]
     assert budget.left[""] > limits.REGEX_SECONDS / 2
 
 
