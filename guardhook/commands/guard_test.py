@@ -45,8 +45,11 @@ def command(
         fail(f"this call can't be judged, an enforcing hook blocks it: {event.undecidable}", as_json=as_json)
     from guardhook.analysis import analyse
 
-    effects = analyse(event, hook.facts_of(folders, event))
-    verdict = match.judge(sets, event, effects, time.time())
+    try:
+        effects = analyse(event, hook.facts_of(folders, event))
+        verdict = match.judge(sets, event, effects, time.time())
+    except Exception as error:  # status 1 means that a policy denied, so a fault must not end with it
+        fail(f"policy evaluation failed: {type(error).__name__}: {error}; an enforcing hook blocks", as_json=as_json)
     counts = {a: sum(m.action == a for m in verdict.matches) for a in ("deny", "require_review", "warn", "allow")}
     if as_json:
         emit(
