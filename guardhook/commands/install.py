@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
+
 import click
 
 from guardhook.commands import folders as where
@@ -62,6 +66,10 @@ def command(
     notes += [f"also registered in {other} scope: every call is judged once for each" for other in others]
     if placed and placed.note:
         notes.append(f"the launcher is the weaker sh form: {placed.note}")
+    if scope == "system" and (closed := _closed_to_others()):
+        notes.append(
+            f"other users can't reach {closed}, which the hook needs: their calls are blocked; use the built executable"
+        )
     if scope != "system" and not capture_only:
         notes.append("what runs as you can undo this; `--scope system`, as root, resists that")
     failed = any(f.ok is False for f in done.findings)
@@ -104,3 +112,16 @@ def _registered(module: model.Harness, here: machine.Machine, scope: str) -> boo
         return bool(module.registrations(here, scope, apply.files_of(here, scope).read))
     except HarnessError:
         return False
+
+
+def _closed_to_others() -> str | None:
+    """A part of the path to interpreter or package that only its owner can pass: in a system-wide installation all must."""
+    if getattr(sys, "frozen", False) or os.name != "posix":
+        return None
+    for start in (os.path.realpath(sys.executable), os.path.dirname(os.path.realpath(apply.__file__))):
+        at = start
+        while at != "/":
+            if not os.stat(at).st_mode & stat.S_IXOTH:
+                return at
+            at = os.path.dirname(at)
+    return None

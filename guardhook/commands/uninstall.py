@@ -131,6 +131,10 @@ def _program(own: Folders, as_json: bool) -> list[tuple[str, str]]:
 
     try:
         gone = program.remove(own)
+        try:
+            os.rmdir(own.data)
+        except OSError:
+            pass  # the journal is in it
         # The launchers, two for each dialect, are told of as the folder that they were in.
         binaries = os.path.join(own.data, program.BIN)
         return [(p, "removed") for p in dict.fromkeys(binaries if os.path.dirname(p) == binaries else p for p in gone)]

@@ -77,14 +77,15 @@ class Files:
             raise _changed(path)
         try:
             made = _folders(os.path.dirname(seen.real), 0o755 if self.scope == "system" else 0o700)
-            if self.resolve(path) != seen.real:
-                raise _changed(path)
-            if data is None:
-                _still(seen)
-                if seen.data is not None:
-                    os.unlink(seen.real)
-            else:
-                _replace(seen, data, 0o644 if self.scope == "system" else 0o600)
+            with _Folder(os.path.dirname(seen.real)) as folder:
+                # From here on everything goes by the folder's descriptor: whatever the path leads to later doesn't matter.
+                if self.resolve(path) != seen.real or not folder.is_at_its_path():
+                    raise _changed(path)
+                if data is not None:
+                    _replace(seen, data, 0o644 if self.scope == "system" else 0o600, folder)
+                elif seen.data is not None:
+                    _still(seen, folder)
+                    os.unlink(os.path.basename(seen.real), dir_fd=folder.fd)
         except OSError as error:
             raise HarnessError(f"{path}: {_reason(error)}", "nothing was changed in this file") from None
         self.seen[path] = look(path, seen.real)
@@ -133,10 +134,44 @@ class Files:
         return real
 
 
-def look(path: str, real: str) -> Seen:
+class _Folder:
+    """An open folder. Its descriptor is None where files can't be opened relative to one (Windows): then paths are used."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.fd: int | None = None
+        if os.open in os.supports_dir_fd:
+            self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0))
+
+    def __enter__(self) -> _Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.fd is not None:
+            os.close(self.fd)
+
+    def is_at_its_path(self) -> bool:
+        return self.fd is None or os.path.samestat(os.fstat(self.fd), os.lstat(self.path))
+
+    def name(self, name: str) -> str:
+        """How a file in it is called in system calls."""
+        return name if self.fd is not None else os.path.join(self.path, name)
+
+    def sync(self) -> None:
+        if self.fd is not None:
+            try:
+                os.fsync(self.fd)
+            except OSError:
+                pass
+
+
+def look(path: str, real: str, folder: _Folder | None = None) -> Seen:
     """Reads a regular file. Raises HarnessError for anything else, for very large ones and for hard-linked ones."""
     try:
-        fd = os.open(real, _FLAGS)
+        if folder is not None:
+            fd = os.open(folder.name(os.path.basename(real)), _FLAGS, dir_fd=folder.fd)
+        else:
+            fd = os.open(real, _FLAGS)
     except FileNotFoundError:
         return Seen(path, real, None)
     except NotADirectoryError:
@@ -168,10 +203,11 @@ def digest(data: bytes | None) -> str | None:
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
-def _replace(seen: Seen, data: bytes, mode: int) -> None:
-    folder, name = os.path.split(seen.real)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(6)}.tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | getattr(os, "O_BINARY", 0), 0o600)
+def _replace(seen: Seen, data: bytes, mode: int, folder: _Folder) -> None:
+    target = os.path.basename(seen.real)
+    here, name, temporary = folder.fd, folder.name(target), folder.name(f".{target}.{secrets.token_hex(6)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | getattr(os, "O_BINARY", 0)
+    fd = os.open(temporary, flags, 0o600, dir_fd=here)
     try:
         try:
             view = memoryview(data)
@@ -181,39 +217,42 @@ def _replace(seen: Seen, data: bytes, mode: int) -> None:
                 os.fchown(fd, *seen.owner)
             if hasattr(os, "fchmod"):
                 os.fchmod(fd, seen.mode if seen.data is not None else mode)
-            _attributes(seen, temporary)
+            _attributes(seen, fd)
             os.fsync(fd)
         finally:
             os.close(fd)
-        _still(seen)
+        _still(seen, folder)
         if seen.data is None and hasattr(os, "link"):
             try:
-                os.link(temporary, seen.real)  # unlike a rename, this can't take another's new file away
+                # Unlike a rename, this can't take another's new file away.
+                os.link(temporary, name, src_dir_fd=here, dst_dir_fd=here)
             except OSError as error:
                 if error.errno == errno.EEXIST:
                     raise _changed(seen.path) from None
-                os.rename(temporary, seen.real)  # no hard links on this file system
+                os.rename(temporary, name, src_dir_fd=here, dst_dir_fd=here)  # no hard links on this file system
         else:
-            os.replace(temporary, seen.real)
+            os.replace(temporary, name, src_dir_fd=here, dst_dir_fd=here)
     finally:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
-    _sync_folder(folder)
+        try:
+            os.unlink(temporary, dir_fd=here)
+        except FileNotFoundError:
+            pass
+    folder.sync()
 
 
-def _attributes(seen: Seen, temporary: str) -> None:
+def _attributes(seen: Seen, fd: int) -> None:
     """Access lists and labels travel along where the file system has them."""
     if seen.data is None or not hasattr(os, "listxattr"):
         return
     try:
         for name in os.listxattr(seen.real):
-            os.setxattr(temporary, name, os.getxattr(seen.real, name))
+            os.setxattr(fd, name, os.getxattr(seen.real, name))
     except OSError:
         pass
 
 
-def _still(seen: Seen) -> None:
-    now = look(seen.path, seen.real)
+def _still(seen: Seen, folder: _Folder) -> None:
+    now = look(seen.path, seen.real, folder)
     if now.inode != seen.inode or digest(now.data) != digest(seen.data):
         raise _changed(seen.path)
 
@@ -267,19 +306,6 @@ def _owner(path: str) -> int | None:
 def _mine(fd: int) -> tuple[int, int]:
     info = os.fstat(fd)
     return info.st_uid, info.st_gid
-
-
-def _sync_folder(folder: str) -> None:
-    try:
-        fd = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(fd)
-    except OSError:
-        pass
-    finally:
-        os.close(fd)
 
 
 def _reason(error: OSError) -> str:

@@ -127,7 +127,7 @@ def test_a_change_by_others_between_reading_and_writing_wins(
 def test_a_fault_leaves_the_old_file_and_no_litter(person: Person, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     path = put(person.home / ".claude/settings.json", b'{"mine": 1}')
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(module.os, fault, full)
@@ -192,7 +192,7 @@ def test_system_scope_needs_root(person: Person) -> None:
 def test_what_could_not_be_written_is_not_remembered_as_done(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     put(person.home / ".claude/settings.json", b"{}")
     monkeypatch.setattr(
-        module.os, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.EROFS, "Read-only file system"))
+        module.os, "replace", lambda *_, **__: (_ for _ in ()).throw(OSError(errno.EROFS, "Read-only file system"))
     )
     with pytest.raises(HarnessError):
         person.install(D)
@@ -208,3 +208,38 @@ def test_reading_twice_looks_once(person: Person) -> None:
     assert found.read(str(path)) == b"{}"
     found.forget(str(path))
     assert found.read(str(path)) == b"[]"
+
+
+def test_a_folder_that_is_swapped_for_a_link_while_writing_leads_nowhere(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a repository's own process could try: our edit stays in the folder that was looked at."""
+    folder = put(person.project / ".claude/settings.local.json", b"{}").parent
+    outside = put(person.base / "outside/settings.local.json", b"{}").parent
+    real_fsync = os.fsync
+    swapped: list[int] = []
+
+    def swap(fd: int) -> None:
+        real_fsync(fd)
+        if not swapped:
+            swapped.append(fd)
+            folder.rename(person.project / "moved")
+            folder.symlink_to(outside)
+
+    monkeypatch.setattr(module.os, "fsync", swap)
+    try:
+        person.install(D, "project")
+    except HarnessError:
+        pass
+    assert swapped and tree(outside) == {"settings.local.json": b"{}"}
+
+
+def test_a_folder_that_was_swapped_before_writing_is_refused(person: Person) -> None:
+    path = put(person.project / ".claude/settings.local.json", b"{}")
+    found = files_of(person.machine, "project")
+    found.read(str(path))
+    path.parent.rename(person.project / "moved")
+    path.parent.symlink_to(person.project / "moved")
+    with pytest.raises(HarnessError, match="link"):
+        found.write(str(path), b"{ }")
+    assert (person.project / "moved/settings.local.json").read_bytes() == b"{}"
