@@ -41,7 +41,7 @@ def ancestor() -> tuple[int, str] | None:
 def _passing(pid: int) -> bool:
     """Whether a process only stands between the harness and this one."""
     words = _slurp(f"/proc/{pid}/cmdline").split(b"\0")[:4]
-    if any(word.endswith(_LAUNCHERS) for word in words[:2]):
+    if any(word.endswith(_LAUNCHERS) for word in words[:2]) or _executable(pid).endswith(_LAUNCHERS):
         return True
     name = words[0].rpartition(b"/")[2].decode("ascii", "replace")
     if name in ("env", "timeout"):
@@ -54,6 +54,13 @@ def _stat(pid: int) -> list[str] | None:
     text = _slurp(f"/proc/{pid}/stat").decode("ascii", "replace")
     fields = text[text.rfind(")") + 1 :].split()
     return fields if len(fields) > 19 and fields[1].isdecimal() else None
+
+
+def _executable(pid: int) -> bytes:
+    try:
+        return posix.readlink(b"/proc/%d/exe" % pid)
+    except OSError:
+        return b""
 
 
 def _slurp(path: str) -> bytes:

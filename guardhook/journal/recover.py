@@ -63,18 +63,21 @@ def catch_up(head: write.Head, fd: int, size: int, *, same_file: bool) -> tuple[
     Gives the data of a gap line to write (None when nothing is missing), and whether a line feed must precede it.
     same_file=False: the head does not know this file's size (a clock that went back leads to an older file). Raises OSError.
     """
-    start = head.size if same_file else max(0, size - WINDOW)
-    if same_file and size < start:
+    start = head.size if same_file else 0
+    if size < start:
         torn = size > 0 and _read(fd, size - 1, size) != b"\n"
         return {"reason": "shrunk", "bytes": start - size}, torn
-    start = max(start, size - WINDOW)
-    data = _read(fd, start, size)
-    whole, feed, rest = data.rpartition(b"\n")
-    if not same_file and start > 0:
+    begin = max(start, size - WINDOW)
+    whole, feed, rest = _read(fd, begin, size).rpartition(b"\n")
+    if begin > start:
         whole = whole.partition(b"\n")[2]
     foreign = _fold(head, whole) if feed else 0
     if rest:
-        return {"reason": "torn", "bytes": len(rest)}, True
+        # Without its line feed a line may yet be whole; then its ticket is taken.
+        lost = len(rest) if _broken(rest) else 0
+        if not lost:
+            _fold(head, rest)
+        return {"reason": "torn", "bytes": lost}, True
     return ({"reason": "foreign", "lines": foreign}, False) if foreign else (None, False)
 
 
@@ -111,6 +114,14 @@ def _fold(head: write.Head, data: bytes) -> int:
             root = None
         head.root = root if isinstance(root, str) else None
     return foreign
+
+
+def _broken(raw: bytes) -> bool:
+    try:
+        line.parse(raw)
+    except line.BadLine:
+        return True
+    return False
 
 
 def prefix(raw: bytes) -> tuple[int, dict[str, object]] | None:

@@ -7,7 +7,7 @@ Order of steps, chosen so that a process killed anywhere loses and doubles nothi
 1. lock the head; 2. append to the data file with one write; 3. write the head, with the data file's new size; 4. remove drained spool files.
 Killed between 2 and 3: the sizes differ, and the next writer derives the head from the file's tail. Killed between 3 and 4: the head
 names the spool entries that are in the file already. When the journal can't be written (locked, read-only, full, not ours), the entry
-waits in `<data>/spool/<key>/` and the next writers take it in.
+waits in `<data>/spool/<key>/` and the next writers take it in. Nothing is synced: a killed process loses nothing, a power failure may lose the last lines.
 """
 
 from __future__ import annotations
@@ -272,25 +272,48 @@ class Session:
         self._append(entries)
 
     def _append(self, entries: list[tuple[Record, str, str | None]]) -> tuple[int, str]:
-        head = self.head
-        last = entries[-1][0]
-        opens_new = head.state == CLOSED and any(r.opens for r, _, _ in entries)
+        """Appends to the file of the current segment, and from the first entry on that opens another one, to that one's."""
+        state = self.head.state
+        for index, (record, _, _) in enumerate(entries):
+            if record.opens:
+                if state == CLOSED:
+                    if index:
+                        self._append_to(self.head.day or line.day(entries[0][0].ts), entries[:index])
+                        return self._append(entries[index:])
+                    return self._append_to(line.day(record.ts), entries[:1], entries[1:])
+                state = OPEN
+            if record.closes:
+                state = CLOSED
         # A run is never split over files, so the folder changes only with a segment (and before the first line).
-        day = line.day(last.ts) if opens_new or not head.day else head.day
+        return self._append_to(self.head.day or line.day(entries[-1][0].ts), entries)
+
+    def _append_to(
+        self,
+        day: str,
+        entries: list[tuple[Record, str, str | None]],
+        later: list[tuple[Record, str, str | None]] | None = None,
+    ) -> tuple[int, str]:
+        head = self.head
         folder = files.open_folder(day, self._root, create=True)
         self._fds.append(folder)
         fd = files.open_file(self.name + SUFFIX, folder, posix.O_RDWR | posix.O_APPEND, create=True)
         self._fds.append(fd)
         size = posix.fstat(fd).st_size
-        chunks: list[bytes] = []
+        gap: dict[str, object] | None = None
+        torn = False
         if size != (head.size if day == head.day else 0):
             from guardhook.journal import recover
 
             gap, torn = recover.catch_up(head, fd, size, same_file=day == head.day)
-            if gap is not None:
-                chunks.append(b"\n" if torn else b"")
-                chunks.append(line.build(last.ts, head.seq, line.GAP, self._own(head), line.body(gap)))
-                head.seq += 1
+        if day != head.day:
+            # First the head says where the session goes on: a line whose writer is killed must be found there.
+            head.day, head.size = day, 0 if gap else size
+            posix.pwrite(self._lock, render_head(head), 0)
+        chunks: list[bytes] = []
+        if gap is not None:
+            chunks.append(b"\n" if torn else b"")
+            chunks.append(line.build(entries[-1][0].ts, head.seq, line.GAP, self._own(head), line.body(gap)))
+            head.seq += 1
         seq, run, drained = 0, "", list(head.drained)
         for record, rest, waited in entries:
             if waited is not None and waited in drained:
@@ -304,12 +327,12 @@ class Session:
             head.seq += 1
         data = b"".join(chunks)
         _write_all(fd, data, size)
-        head.day, head.size, head.drained = day, size + len(data), drained
+        head.size, head.drained = size + len(data), drained
         try:
             posix.pwrite(self._lock, render_head(head), 0)
         except OSError:
             pass  # the line is in the file; the next writer sees that the sizes differ
-        return seq, run
+        return self._append(later) if later else (seq, run)
 
     def _own(self, head: Head, record: Record | None = None, waited: str | None = None) -> dict[str, object]:
         """The writer's part of data, and the head moved on by this record. root comes last: `recover` reads what precedes it."""

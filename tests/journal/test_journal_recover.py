@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from journal_tools import DAY, all_lines, head_file, only_file, put, record, spooled
 
-from guardhook.journal import line, write
+from guardhook.journal import line, read, verify, write
 
 
 def seqs(journal: str) -> list[int]:
@@ -28,6 +29,73 @@ def test_killed_after_the_line_and_before_the_head(journal: str) -> None:
     assert (outcome.seq, outcome.run) == (5, newer)
     assert seqs(journal) == [1, 2, 3, 4, 5]
     assert [x.type for x in all_lines(journal)] == ["hook.received"] * 5
+
+
+def test_killed_between_line_and_head_when_the_day_changed(journal: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first line of a new segment goes to a new file; the head must already lead there when its writer dies."""
+    import posix
+
+    put(journal, ts=0)
+    put(journal, ts=1, opens=False, closes=True)
+    real = posix.pwrite
+    calls = 0
+
+    def dying(fd: int, data: bytes, offset: int) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise OSError("killed here")
+        return real(fd, data, offset)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(posix, "pwrite", dying)
+        run = put(journal, ts=DAY).run
+    assert calls == 2
+    late = put(journal, ts=DAY + 1, opens=False)
+    assert (late.seq, late.run) == (4, run)
+    assert [x.data["segment"] for x in all_lines(journal)] == [1, 1, 2, 2]
+    assert [f.day for f in read.session_files(journal)] == ["1970-01-01", "1970-01-02"]
+
+
+def test_killed_before_the_line_when_the_day_changed(journal: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import posix
+
+    put(journal, ts=0, closes=True)
+
+    def dying(fd: int, data: bytes) -> int:
+        raise OSError("killed here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(posix, "write", dying)
+        assert put(journal, ts=DAY).state == "nowhere"
+    assert put(journal, ts=DAY).seq == 2
+    assert put(journal, ts=DAY, opens=False).seq == 3
+    assert [x.seq for x in all_lines(journal)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("tail", [b"", b"{half"])
+def test_a_clock_that_leads_back_to_a_file_with_an_odd_end(
+    journal: str, tail: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import posix
+
+    put(journal, ts=0, closes=True)
+    first = only_file(journal)
+    put(journal, ts=DAY, closes=True)
+    with first.open("ab") as file:
+        file.write(tail)
+
+    def dying(fd: int, data: bytes) -> int:
+        raise OSError("killed here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(posix, "write", dying)
+        put(journal, ts=1)
+    assert put(journal, ts=1).state == "recorded"
+    found = [e.line for e in read.entries(os.open(first, os.O_RDONLY))]
+    assert [x.seq for x in found if x] == ([1, 3] if not tail else [1, 3, 4])
+    assert [x is None for x in found] == ([False, False] if not tail else [False, True, False, False])
+    assert not verify.verify(journal).damaged
 
 
 @pytest.mark.parametrize(
@@ -100,7 +168,9 @@ def test_a_file_cut_anywhere_loses_only_what_was_cut(
             good.append(line.parse(raw))
         except line.BadLine:
             bad += 1
-    assert bad == (0 if whole[:place].endswith(b"\n") or place == 0 else 1)
+    whole_without_feed = whole[place : place + 1] == b"\n"
+    kept += whole_without_feed
+    assert bad == (0 if whole[:place].endswith(b"\n") or place == 0 or whole_without_feed else 1)
     numbers = [x.data["n"] for x in good if "n" in x.data]
     assert numbers == [*range(kept), 10, 11]
     tickets = [x.seq for x in good]
@@ -115,6 +185,21 @@ def test_an_unfinished_line_after_the_head_is_a_torn_gap(journal: str) -> None:
     assert put(journal).seq == 3
     gap = line.parse(only_file(journal).read_bytes().splitlines()[2])
     assert (gap.type, gap.data["reason"], gap.data["bytes"]) == ("gap", "torn", 31)
+
+
+def test_a_line_that_only_lacks_its_end_keeps_its_ticket(journal: str) -> None:
+    put(journal)
+    put(journal, data={"n": 2})
+    file = only_file(journal)
+    file.write_bytes(file.read_bytes()[:-1])
+    head_file(journal).unlink()
+    assert put(journal).seq == 4
+    assert [(x.seq, x.type) for x in all_lines(journal)] == [
+        (1, "hook.received"),
+        (2, "hook.received"),
+        (3, "gap"),
+        (4, "hook.received"),
+    ]
 
 
 def test_foreign_lines_are_counted_and_kept(journal: str) -> None:

@@ -386,18 +386,29 @@ def test_this_repository_is_hardly_touched() -> None:
     assert changed <= total // 500
 
 
-def test_the_hook_needs_no_regex_package_for_it() -> None:
+def test_the_hook_needs_no_costly_module_for_any_of_it(tmp_path: Path) -> None:
     import subprocess
 
     where = str(Path(redact.__file__).parents[2])
     site = [p for p in sys.path if p.endswith("site-packages")]
     code = (
-        f"import sys, marshal\nsys.path[:0] = {[where, *site]!r}\nfrom guardhook.journal import redact\n"
+        f"import sys, marshal, time\nsys.path[:0] = {[where, *site]!r}\n"
+        "from guardhook.journal import fit, line, process, recover, redact, spool, strip, write\n"
         "rows = marshal.loads(sys.stdin.buffer.read())\n"
-        "print(redact.redact_text('x AKIAIOSFODNN7EXAMPLE', rows))\n"
-        "print(sorted({'re', 'enum', 'json', 'regex', 'typing', 'msgspec'} & set(sys.modules)))"
+        "data = strip.strip(redact.protect({'payload': {'x': 'x AKIAIOSFODNN7EXAMPLE'}, 'verdict': None}, rows, 'redacted'))\n"
+        f"out = write.append({str(tmp_path / 'journal')!r}, write.Record('note', time.time_ns(), 'x', None, '/', '/', True, False, data), budget=1)\n"
+        "print(out.state, redact.redact_text('x AKIAIOSFODNN7EXAMPLE', rows))\n"
+        "print(sorted(set(sys.modules) & {'re', 'os', 'enum', 'json', 'regex', 'typing', 'msgspec', 'collections', 'datetime', 'functools', 'hashlib'}))"
     )
     result = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], input=marshal.dumps(ROWS), capture_output=True, timeout=60, check=True
     )
-    assert result.stdout.decode().splitlines() == ["x [REDACTED:aws_key]", "[]"]
+    assert result.stdout.decode().splitlines()[0] == "recorded x [REDACTED:aws_key]"
+    loaded = result.stdout.decode().splitlines()[1]
+    bare = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", "import sys; print('os' in sys.modules)"],
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert loaded == "[]" or (bare.stdout.strip() == b"True" and loaded == "['os']")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from journal_tools import all_lines, put, record, spooled
+from journal_tools import DAY, all_lines, lines_of, put, record, spooled
 
-from guardhook.journal import line, spool, write
+from guardhook.journal import line, read, spool, write
 
 
 def wait(journal: str, session: str = "s-1", **over: object) -> None:
@@ -62,8 +62,23 @@ def test_runs_are_counted_as_if_nothing_had_been_late(journal: str) -> None:
     wait(journal, opens=False, closes=True, data={"n": 1}, ts=1)
     wait(journal, data={"n": 2}, ts=2)
     outcome = put(journal, opens=False)
-    assert [x.data["segment"] for x in all_lines(journal)] == [1, 1, 2, 2]
+    assert [x.data["segment"] for x in sorted(all_lines(journal), key=lambda x: x.seq)] == [1, 1, 2, 2]
     assert outcome.run == line.run_id("claude-code", "s-1", 2)
+
+
+def test_late_entries_go_to_the_file_of_their_run_and_later_ones_to_the_next(journal: str) -> None:
+    put(journal, ts=0, data={"n": 0})
+    for n, (day, opens, closes) in enumerate(
+        [(0, False, False), (0, False, True), (0, False, False), (1, True, False), (1, False, True), (2, True, False)],
+        1,
+    ):
+        wait(journal, ts=day * DAY + n, opens=opens, closes=closes, data={"n": n})
+    put(journal, ts=2 * DAY + 50, opens=False, data={"n": 7})
+    files = read.session_files(journal)
+    assert [[x.data["n"] for x in lines_of(journal, f)] for f in files] == [[0, 1, 2, 3], [4, 5], [6, 7]]
+    assert [x.data["segment"] for x in all_lines(journal)] == [1, 1, 1, 1, 2, 2, 3, 3]
+    assert [x.seq for x in all_lines(journal)] == list(range(1, 9))
+    assert spooled(journal) == []
 
 
 def test_damaged_entries_are_set_aside_and_stop_nothing(journal: str) -> None:
