@@ -1,0 +1,243 @@
+"""From the words of a simple command to the handler of its program."""
+
+from __future__ import annotations
+
+from guardhook.analysis import guard
+from guardhook.analysis.call import Call
+from guardhook.analysis.glob import matches
+from guardhook.analysis.nodes import HOLE, STAR
+from guardhook.analysis.programs import index
+from guardhook.analysis.values import MARKS, NONE, State, Val, activate, plain, unknown
+from guardhook.core.text import fold, skeleton
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from guardhook.analysis.walk import Walker
+
+FUNCTION_DEPTH = 12
+
+
+def run(walker: Walker, words: list[Val], state: State, stdin: Val | None, env: dict[str, Val | list[Val]], span: tuple[int, int], network: str = "") -> Val:  # fmt: skip
+    """Runs one command line of expanded words. env: assignments in front of it."""
+    first = words[0]
+    text = first.text
+    if not MARKS.isdisjoint(text):
+        return _dynamic(walker, words, state, stdin, env, span, network)
+    alias = state.aliases.get(text)
+    if alias is not None and walker.depth < 32:
+        rest = " ".join(quote(v.text) for v in words[1:])
+        fork = state.fork()
+        fork.aliases = {k: v for k, v in state.aliases.items() if k != text}
+        return walker.run_text(alias + " " + rest, fork, stdin, span)
+    body = state.functions.get(text)
+    if body is not None and walker.calls < FUNCTION_DEPTH:
+        return _function(walker, body, words, state, stdin)
+    name, look = program_name(text)
+    call = Call(walker, name, words[1:], state, stdin, env, span, network)
+    if first.taint & _FETCHED or walker.facts.marked:
+        _marked(call, text)
+    if look:
+        call.emit("lookalike", detail=f"{plain(text)!r} reads as {name!r}", path=plain(text))
+    flags = _run_flags(walker, call, text)
+    call.emit("run", flags=flags, path=plain(text) if "/" in text else "")
+    if env:
+        guard.environment(call)
+    guard.command(call, text)
+    handler = index.find(name)
+    if handler is not None and ("/" not in text or _is_binary(text)):
+        return handler(call)
+    return _unknown_program(call, text)
+
+
+_FETCHED = frozenset(("network", "decoded"))
+_BINARIES = ("/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/", "/opt/", "/snap/bin/", "/nix/", "/home/linuxbrew/", "/run/current-system/")  # fmt: skip
+
+
+def _is_binary(text: str) -> bool:
+    return text.startswith(_BINARIES) or "/bin/" in text or "/.bin/" in text or not text.startswith((".", "/tmp/"))
+
+
+def _run_flags(walker: Walker, call: Call, text: str) -> set[str]:
+    flags = set()
+    if walker.user:
+        flags.add("as-root" if walker.user == "root" else "as-other")
+    if walker.inside:
+        flags.add(walker.inside)
+    if call.network:
+        flags.add("network-stream")
+    return flags
+
+
+def quote(text: str) -> str:
+    """The text as one shell word again; marks stay what they are."""
+    from guardhook.analysis.values import source
+
+    if text and not any(c in _QUOTED for c in text):
+        return text
+    return "'" + source(text).replace("'", "'\\''") + "'" if HOLE not in text else '"' + source(text).replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`") + '"'  # fmt: skip
+
+
+_QUOTED = frozenset(" \t\n;&|<>()'\"\\$`*?[]{}~#!\x01\x02\x03")
+
+
+def program_name(text: str) -> tuple[str, bool]:
+    """The base name that decides what is run, folded; and whether only folding look-alikes gave it."""
+    base = text.rpartition("/")[2] or text
+    if base.isascii():
+        if base.isprintable() and (base in index.AREAS or base.islower()):
+            name = base
+        else:
+            name = fold(base)
+            if name != base and not base.isprintable():
+                return _plain_name(name), True
+            if name not in index.AREAS:
+                name = base
+        return _plain_name(name), False
+    name = skeleton(fold(base))
+    return _plain_name(name), True
+
+
+def _plain_name(name: str) -> str:
+    if name.endswith((".exe", ".cmd", ".bat")):
+        name = name[:-4]
+    return name
+
+
+def _function(walker: Walker, body: object, words: list[Val], state: State, stdin: Val | None) -> Val:
+    from guardhook.analysis.nodes import Node
+
+    assert isinstance(body, Node)
+    keep = state.arguments
+    state.arguments = words[1:]
+    walker.calls += 1
+    try:
+        return walker.node(body, state, stdin)
+    finally:
+        walker.calls -= 1
+        state.arguments = keep
+
+
+def _marked(call: Call, text: str) -> None:
+    value = Val(text)
+    place = call.place(value)
+    mark = call.walker.facts.marked.get(place.text)
+    if mark == "network":
+        call.emit("run_fetched", ("script",), detail=place.path)
+    elif mark == "decoded":
+        call.emit("run_decoded", ("script",), detail=place.path)
+
+
+def _unknown_program(call: Call, text: str) -> Val:
+    """A program that no table knows: a script in this command or on disk is judged by its content."""
+    if "/" in text or call.walker.files:
+        script(call, Val(text), call.args)
+    return call.result()
+
+
+def script(call: Call, path: Val, args: list[Val], interpreter: str = "") -> Val | None:
+    """Runs the script at the path as its content says. None when the content isn't known."""
+    walker = call.walker
+    place = call.place(path)
+    known = walker.files.get(place.text)
+    if known is None and place.text in ("/dev/stdin", "/proc/self/fd/0"):
+        known = call.input
+    if known is not None:
+        walker.note_origin(known, call.span, "script")
+        text: str | None = known.text if known.text.strip(HOLE + "\n ") else None
+    else:
+        mark = walker.facts.marked.get(place.text)
+        if mark:
+            call.emit("run_fetched" if mark == "network" else "run_decoded", ("script",), detail=place.path)
+        text = None
+    if text is None and HOLE not in place.text and STAR not in place.text and walker.inside != "container":
+        text = walker.facts.read_script(place.text)
+    if text is None:
+        return None
+    language = interpreter or _shebang(text)
+    if language == "binary":
+        return None
+    keep = walker.via
+    walker.via = (*keep, "script")
+    try:
+        if language == "sh":
+            inner = call.state.fork()
+            inner.arguments = args
+            inner.name = path.text
+            return walker.run_text(text.replace("\0", ""), inner, call.stdin, call.span)
+        from guardhook.analysis import inline
+
+        return inline.scan(call, Val(text, known.taint if known is not None else NONE), language, call.span, script=True)
+    finally:
+        walker.via = keep
+
+
+def _shebang(text: str) -> str:
+    """Which language a script is in, by its first line; `binary` for what is no text."""
+    if "\0" in text[:1024] or text.startswith(("\x7fELF", "MZ", "\ufffd\ufffd\ufffd\ufffd")):
+        return "binary"
+    if not text.startswith("#!"):
+        return "sh"
+    line = text[2:].split("\n", 1)[0].strip()
+    words = line.split()
+    if not words:
+        return "sh"
+    name = words[0].rpartition("/")[2]
+    if name == "env":
+        rest = [w for w in words[1:] if not w.startswith("-") and "=" not in w]
+        name = rest[0].rpartition("/")[2] if rest else "sh"
+    return index.language(name) or "binary"
+
+
+def _dynamic(walker: Walker, words: list[Val], state: State, stdin: Val | None, env: dict[str, Val | list[Val]], span: tuple[int, int], network: str) -> Val:  # fmt: skip
+    """A program whose name has a hole or a glob: an effect of its own, and every reading that can be told is walked."""
+    first, rest = words[0], words[1:]
+    text = first.text
+    holes = text.replace(HOLE, "")
+    call = Call(walker, plain(holes.rpartition("/")[2]) or "…", rest, state, stdin, env, span, network)
+    walker.note_origin(first, span, "program")
+    tail = text.rpartition("/")[2]
+    if tail and MARKS.isdisjoint(tail) and "/" in text and (HOLE in text):
+        # `"$VENV/bin/python"`: where it lies is unknown, what it is isn't.
+        return run(walker, [Val(_relative(text), first.taint, first.origin, first.raw), *rest], state, stdin, env, span, network)
+    flags: set[str] = set()
+    candidates: list[str] = []
+    if STAR in text or MARKS & set(text) - {HOLE}:
+        flags.add("glob")
+        candidates = [n for n in index.DANGEROUS if matches(activate(tail), n)][:8]
+    if HOLE in text:
+        flags.add("partial" if tail.strip(HOLE) else ("substitution" if "$(" in first.raw or "`" in first.raw else "variable"))
+        if tail.strip(HOLE):
+            candidates += [n for n in index.DANGEROUS if n not in candidates and matches(tail, n)][: 8 - len(candidates)]
+    if first.origin.startswith("output of "):
+        flags.add("tool-output")
+    if _looks_destructive(call):
+        flags.add("destructive-arguments")
+    call.emit("run_dynamic", flags, detail=first.raw or plain(text), program="")
+    for name in candidates:
+        _try(walker, [Val(name), *rest], state, stdin, env, span, network)
+    if "variable" in flags and rest and not first.raw.startswith('"'):
+        # Unset, an unquoted variable leaves no word at all: the next one is the program.
+        if MARKS.isdisjoint(rest[0].text) and not rest[0].text.startswith("-"):
+            return run(walker, rest, state, stdin, env, span, network)
+    return unknown(first, *rest, *([stdin] if stdin is not None else ()))
+
+
+def _relative(text: str) -> str:
+    return "/bin/" + text.rpartition("/")[2]
+
+
+def _try(walker: Walker, words: list[Val], state: State, stdin: Val | None, env: dict[str, Val | list[Val]], span: tuple[int, int], network: str) -> None:  # fmt: skip
+    keep = walker.via
+    walker.via = (*keep, "guessed")
+    try:
+        run(walker, words, state.fork(), stdin, env, span, network)
+    finally:
+        walker.via = keep
+
+
+def _looks_destructive(call: Call) -> bool:
+    """Arguments as `rm -rf /` has them, whatever the program."""
+    forced = any(a.text.startswith("-") and not a.text.startswith("--") and set(a.text[1:]) <= set("rRfvid") and ("r" in a.text.lower()) for a in call.args)
+    if not forced and "--recursive" not in call.texts():
+        return False
+    return any(call.place(a).classes & {"root", "system", "home", "home_child"} or "whole-cwd" in call.place(a).flags for a in call.args if not a.text.startswith("-"))

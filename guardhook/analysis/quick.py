@@ -1,0 +1,45 @@
+"""The quick pass: plain commands whose words mean nothing to any policy are allowed without parsing."""
+
+from __future__ import annotations
+
+# Plain words only: anything quoted, escaped, expanded, globbed, redirected or non-ASCII goes through the parser.
+_SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,@%+- \n;|&")
+
+
+def quick(command: str, triggers: frozenset[str]) -> bool:
+    """True when the command provably has no effect that one of the triggers stands for.
+
+    Every word, every piece of a word split on `/ = : @ ,`, every file ending and every leading dot name is looked up,
+    lower case. A first word with a path or an assignment in it is never quick: scripts are judged by content.
+    """
+    if not _SAFE.issuperset(command):
+        return False
+    lowered = command.lower() if not command.islower() else command
+    if ";" in lowered or "|" in lowered or "&" in lowered:
+        lowered = lowered.replace(";", "\n").replace("|", "\n").replace("&", "\n")
+    for line in lowered.split("\n"):
+        words = line.split()
+        if not words:
+            continue
+        first = words[0]
+        if "/" in first or "=" in first or "." in first or first[0] == "%":
+            return False
+        if not triggers.isdisjoint(words):
+            return False
+    pieces = lowered.replace("/", " ").replace("=", " ").replace(":", " ").replace("@", " ").replace(",", " ").split()
+    if not triggers.isdisjoint(pieces):
+        return False
+    for piece in pieces:
+        if "." in piece:
+            if piece[0] == "." and "." + piece[1:].partition(".")[0] in triggers:
+                return False
+            if "." + piece.rpartition(".")[2] in triggers:
+                return False
+        if piece[0] == "-" and piece[:2] != "--" and len(piece) > 2 and not triggers.isdisjoint(_letters(piece)):
+            return False
+    return True
+
+
+def _letters(cluster: str) -> list[str]:
+    """`-xzf` as `-x -z -f`."""
+    return ["-" + c for c in cluster[1:9]]
