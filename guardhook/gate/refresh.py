@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from guardhook.policy.compiled import Compiled
 
 _MOST = 64 * 1024 * 1024
+_TOO_LONG = f"compiling the policies took longer than {limits.RECOMPILE_SECONDS} seconds"
 
 
 class RefreshError(Exception):
@@ -31,15 +32,57 @@ def refresh(folders: Folders, program: str, project: str | None = None) -> Compi
     """
     from guardhook.policy import compiled
 
-    words = ["policy", "compile", "--stdout", "--config", folders.config, "--data", folders.data]
-    words += ["--system", folders.system]
-    if project is not None:
-        words += ["--project", project]
-    blob = _run(_compiler(program), words)
+    deadline = time.monotonic() + limits.RECOMPILE_SECONDS
+    lock, waited = _lock(folders.compiled, deadline)
     try:
-        return compiled.load_bytes(blob)
+        if waited:  # somebody else has just compiled
+            try:
+                found = compiled.load(folders) if project is None else compiled.load_project(folders, project)
+                if found is not None:
+                    return found
+            except compiled.CompiledError:
+                pass
+        words = ["policy", "compile", "--stdout", "--config", folders.config, "--data", folders.data]
+        words += ["--system", folders.system]
+        if project is not None:
+            words += ["--project", project]
+        return compiled.load_bytes(_run(_compiler(program), words, deadline))
     except compiled.CompiledError as error:
         raise RefreshError(f"the compiled policies are unusable: {error}") from None
+    finally:
+        if lock is not None:
+            posix.close(lock)
+
+
+def _lock(folder: str, deadline: float) -> tuple[int | None, bool]:
+    """The right to compile, and whether it was waited for: ten hooks at once must not start ten compilers.
+
+    Nothing is locked where nothing can be written. Raises RefreshError when the wait takes too long.
+    """
+    import fcntl
+
+    try:
+        try:
+            posix.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass
+        fd = posix.open(folder + "/.refresh", posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None, False
+    waited = False
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                posix.close(fd)
+                raise RefreshError(_TOO_LONG) from None
+            waited = True
+            time.sleep(0.005)
+            continue
+        except OSError:  # a file system without locks
+            return fd, False
+        return fd, waited
 
 
 def _compiler(program: str) -> list[str]:
@@ -54,7 +97,7 @@ def _compiler(program: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def _run(command: list[str], words: list[str]) -> bytes:
+def _run(command: list[str], words: list[str], deadline: float) -> bytes:
     out_read, out_write = posix.pipe()
     err_read, err_write = posix.pipe()
     null = posix.open("/dev/null", posix.O_RDONLY)
@@ -73,14 +116,13 @@ def _run(command: list[str], words: list[str]) -> bytes:
         posix.close(out_write)
         posix.close(err_write)
         posix.close(null)
-    deadline = time.monotonic() + limits.RECOMPILE_SECONDS
     try:
         blob, complaint, done = _collect(out_read, err_read, deadline)
         if not done:
-            raise RefreshError(f"compiling the policies took longer than {limits.RECOMPILE_SECONDS} seconds")
+            raise RefreshError(_TOO_LONG)
         status = _wait(pid, deadline)
         if status is None:
-            raise RefreshError(f"compiling the policies took longer than {limits.RECOMPILE_SECONDS} seconds")
+            raise RefreshError(_TOO_LONG)
         pid = 0
         if status != 0:
             words_of_it = complaint.decode("utf-8", "replace").strip().splitlines()
