@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from guardhook.core import limits
-from guardhook.harness import clients, codex_trust, commandline, hooksfile, hookstoml, model
+from guardhook.harness import clients, codex_trust, commandline, hooksfile, hookstoml, model, tomllines
 from guardhook.harness.files import Files
 from guardhook.harness.machine import Machine
 from guardhook.harness.model import (
@@ -197,9 +197,9 @@ def _forget(path: str, data: bytes, gone: set[str], moved: Mapping[str, str]) ->
 
     names: dict[str, str | None] = {**dict.fromkeys(gone), **moved}
     wanted = {names.get(k, k) or "": v for k, v in state.items() if names.get(k, k) is not None}
-    after = hookstoml.rename_tables(data, "hooks.state", names)
+    after = tomllines.rename_tables(data, "hooks.state", names)
     if not wanted:
-        after = hookstoml.drop_empty_table(after, "hooks.state")
+        after = tomllines.drop_empty_table(after, "hooks.state")
     return (
         after
         if _states(path, after) == wanted
@@ -310,10 +310,10 @@ def trust_offline(machine: Machine, found: Sequence[Registration], data: bytes |
     if want.keys() - fresh.keys():
         after = hookstoml.edit(path, after, change)
     if fresh:
-        after = hookstoml.append(
+        after = tomllines.append(
             after,
             "\n".join(
-                f"[hooks.state.{hookstoml.quoted(k)}]\ntrusted_hash = {hookstoml.quoted(v)}" for k, v in fresh.items()
+                f"[hooks.state.{tomllines.quoted(k)}]\ntrusted_hash = {tomllines.quoted(v)}" for k, v in fresh.items()
             ),
         )
     hookstoml.parse(path, after)

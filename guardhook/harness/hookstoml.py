@@ -7,7 +7,6 @@ comments and order, is used where something has to change in the middle. What wa
 from __future__ import annotations
 
 import copy
-import json
 import re
 import tomllib
 from collections import Counter
@@ -17,14 +16,12 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from guardhook.harness import tomllines
 from guardhook.harness.hooksfile import Ours
 from guardhook.harness.model import ABSENT, FileEdit, HarnessError
 
 BEGIN = "# The hooks below are written by `guardhook install` and removed by `guardhook uninstall`."
 _BOM = "\ufeff"  # which the client tolerates, and the parsers used here don't
-_GROUP = re.compile(rb"[ \t]*\[\[[ \t]*hooks[ \t]*\.[ \t]*(\w+)[ \t]*\]\]")
-_HANDLER = re.compile(rb"[ \t]*\[\[[ \t]*hooks[ \t]*\.[ \t]*(\w+)[ \t]*\.[ \t]*hooks[ \t]*\]\]")
-_Place = tuple[str, int, int]  # event, group, handler
 
 
 def parse(path: str, data: bytes | None) -> dict[str, Any]:
@@ -89,7 +86,7 @@ def register(
         elif standing:
             after = unregister(path, after, ours).after or b""
         after = (
-            append(after, BEGIN + "\n" + "\n".join(_render(event, mine[0]) for event, mine in want.items()))
+            tomllines.append(after, BEGIN + "\n" + "\n".join(_render(event, mine[0]) for event, mine in want.items()))
             if want
             else after
         )
@@ -123,15 +120,6 @@ def unregister(
     return edit
 
 
-def append(data: bytes, block: str) -> bytes:
-    """The file with a block of text at its end, in the file's own line ends."""
-    newline = b"\r\n" if b"\r\n" in data else b"\n"
-    text = block.strip("\n").encode().replace(b"\n", newline) + newline
-    if data and not data.endswith(b"\n"):
-        data += newline
-    return data + (newline if data else b"") + text
-
-
 def edit(path: str, data: bytes, change: Callable[[Any], None]) -> bytes:
     """Runs change(document) on a tomlkit document and gives the text. Raises HarnessError, also when a comment would be lost."""
     try:
@@ -156,75 +144,21 @@ def _comments(data: bytes) -> Counter[bytes]:
     )
 
 
-def rename_tables(data: bytes, table: str, names: Mapping[str, str | None]) -> bytes:
-    """Renames (None: removes) tables `[table."name"]` that have a header of their own, as text: comments around them stay.
-
-    Removed are the header and the plain `key = value` lines below it. The caller checks what came out of it.
-    """
-    kept: list[bytes] = []
-    removing = False
-    for line in data.splitlines(keepends=True):
-        name = _table_name(line, table)
-        if name is not None and name in names:
-            new = names[name]
-            removing = new is None
-            if new is not None:
-                line = f"[{table}.{quoted(new)}]".encode() + line[len(line.rstrip(b"\r\n")) :]
-            elif kept and not kept[-1].strip():
-                kept.pop()
-        elif line.strip()[:1] in (b"[", b"#"):
-            removing = False
-        if not removing or not line.strip():
-            kept.append(line)
-    return b"".join(kept)
-
-
-def drop_empty_table(data: bytes, table: str) -> bytes:
-    """Takes the header `[table]` away where nothing stands below it."""
-    lines = data.splitlines(keepends=True)
-    for at, line in enumerate(lines):
-        if line.strip() == f"[{table}]".encode():
-            after = next((x.strip()[:1] for x in lines[at + 1 :] if x.strip()[:1] not in (b"", b"#")), b"[")
-            if after == b"[":
-                start = at - 1 if at and not lines[at - 1].strip() else at
-                return b"".join(lines[:start] + lines[at + 1 :])
-    return data
-
-
-def _table_name(line: bytes, table: str) -> str | None:
-    text = line.strip()
-    if not text.startswith(f"[{table}.".encode()):
-        return None
-    try:
-        values: Any = tomllib.loads(text.decode("utf-8"))
-    except ValueError:
-        return None
-    for key in table.split("."):
-        values = values[key]
-    return next(iter(values)) if len(values) == 1 else None
-
-
-def quoted(text: str) -> str:
-    """A TOML basic string."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
 def _render(event: str, group: Mapping[str, Any]) -> str:
     lines = [f"[[hooks.{event}]]"]
-    lines += [f"{key} = {_value(value)}" for key, value in group.items() if key != "hooks"]
+    lines += [f"{key} = {tomllines.value_of(value)}" for key, value in group.items() if key != "hooks"]
     for handler in group["hooks"]:
-        lines += [f"[[hooks.{event}.hooks]]", *(f"{key} = {_value(value)}" for key, value in handler.items())]
+        lines += [
+            f"[[hooks.{event}.hooks]]",
+            *(f"{key} = {tomllines.value_of(value)}" for key, value in handler.items()),
+        ]
     return "\n".join(lines) + "\n"
-
-
-def _value(value: Any) -> str:
-    return quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _without(path: str, data: bytes, ours: Ours) -> bytes:
     """Takes our handlers out, and the groups that have no other."""
     gone = {(e, n, i) for e, n, g in groups(parse(path, data)) for i, h in enumerate(g["hooks"]) if ours(h)}
-    after = _as_text(data, dict.fromkeys(gone))
+    after = tomllines.rewrite(data, dict.fromkeys(gone))
     try:
         if not any(ours(h) for _, _, g in groups(parse(path, after)) for h in g["hooks"]):
             return after
@@ -241,7 +175,7 @@ def _updated(path: str, data: bytes, wanted: Mapping[str, Any], ours: Ours) -> b
         for i, h in enumerate(g["hooks"])
         if e in wanted and ours(h)
     }
-    after = _as_text(data, change)
+    after = tomllines.rewrite(data, change)
     try:
         now = {
             e: g["hooks"][i]
@@ -254,54 +188,6 @@ def _updated(path: str, data: bytes, wanted: Mapping[str, Any], ours: Ours) -> b
     except HarnessError:
         pass
     return edit(path, data, lambda document: _set(document, wanted, ours))
-
-
-def _as_text(data: bytes, change: Mapping[_Place, Mapping[str, Any] | None]) -> bytes:
-    """Rewrites the lines of handlers (None: removes them, and groups that have no other); comments and all else stay.
-
-    Right for tables with headers of their own and values of one line; the callers check what came out.
-    """
-    lines = data.splitlines(keepends=True)
-    newline = b"\r\n" if b"\r\n" in data else b"\n"
-    places = _places(lines)
-    counts: Counter[tuple[str, int]] = Counter((e, n) for e, n, i in places.values() if i >= 0)
-    dropped: Counter[tuple[str, int]] = Counter((e, n) for (e, n, _), new in change.items() if new is None)
-    kept: list[bytes] = []
-    rewriting = False
-    for at, line in enumerate(lines):
-        place = places.get(at)
-        if place is not None or line.lstrip()[:1] == b"[":
-            whole = place is not None and place[2] < 0 and 0 < counts[place[:2]] == dropped[place[:2]]
-            new = change.get(place) if place is not None else None
-            rewriting = whole or (place is not None and place in change)
-            if rewriting and new is None:
-                if kept and not kept[-1].strip():
-                    kept.pop()
-                continue
-            kept.append(line)
-            if new is not None:
-                kept += [f"{key} = {_value(value)}".encode() + newline for key, value in new.items()]
-        elif not rewriting or not line.strip() or line.lstrip()[:1] == b"#":
-            kept.append(line)
-    return b"".join(kept)
-
-
-def _places(lines: list[bytes]) -> dict[int, _Place]:
-    """Line number -> what its header begins: a group (handler -1) or a handler."""
-    found: dict[int, _Place] = {}
-    group: Counter[str] = Counter()
-    handler: Counter[tuple[str, int]] = Counter()
-    for at, line in enumerate(lines):
-        if match := _GROUP.match(line):
-            event = match.group(1).decode()
-            found[at] = (event, group[event], -1)
-            group[event] += 1
-        elif match := _HANDLER.match(line):
-            event = match.group(1).decode()
-            number = group[event] - 1
-            found[at] = (event, number, handler[event, number])
-            handler[event, number] += 1
-    return found
 
 
 def _drop(document: Any, ours: Ours) -> None:
@@ -335,7 +221,7 @@ def _pin(path: str, data: bytes, table: str, key: str, value: Any) -> bytes:
         # Tables may stand anywhere, but keys without a table only before the first one: append as text.
         newline = b"\r\n" if b"\r\n" in data else b"\n"
         lead = newline if data and not data.endswith(b"\n") else b""
-        return data + lead + f"[{table}]\n{key} = {_value(value)}\n".encode().replace(b"\n", newline)
+        return data + lead + f"[{table}]\n{key} = {tomllines.value_of(value)}\n".encode().replace(b"\n", newline)
 
     def change(document: Any) -> None:
         document[table][key] = value
