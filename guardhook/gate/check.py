@@ -111,6 +111,7 @@ def judge(folders: Folders, event: Event, *, allow_empty: bool) -> tuple[Verdict
     """The verdict on an event; faults are verdicts too. The compiled set is None when there is none to be had."""
     from guardhook.gate import judge as judge_module
     from guardhook.gate import refresh
+    from guardhook.gate.facts import facts_of
     from guardhook.policy import compiled
 
     def rebuild(project: str) -> Compiled | None:
@@ -128,11 +129,11 @@ def judge(folders: Folders, event: Event, *, allow_empty: bool) -> tuple[Verdict
             base = refresh.refresh(folders, hook_module.PROGRAM)
     except (refresh.RefreshError, compiled.Broken) as error:
         return judge_module.fault("policies", str(error)), [], None
-    sets, _ = judge_module.project_sets(folders, event, None, rebuild)
+    sets, root = judge_module.project_sets(folders, event, None, rebuild)
     # The hook lets events that are no tool call pass when there is no policy; a script asked for a verdict.
     if not allow_empty and not any(one.policies for one in (base, *sets)):
         return judge_module.fault("policies", "no policy is enabled, so nothing can be allowed"), [], base
-    facts = hook_module.facts_of(folders, event)
+    facts = facts_of(folders, root, hook_module.PROGRAM, {})
     verdict, effects = judge_module.decide([base, *sets], event, facts, allow_empty=allow_empty)
     return verdict, effects, base
 

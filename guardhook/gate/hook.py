@@ -142,6 +142,7 @@ class Hook:
 
     def judge(self) -> None:
         from guardhook.gate import judge
+        from guardhook.gate.facts import facts_of
         from guardhook.journal import write
 
         assert self.event is not None and self.folders is not None and self.compiled is not None
@@ -153,7 +154,7 @@ class Hook:
         self.verdict, self.effects = judge.decide(
             [self.compiled, *sets],
             event,
-            facts_of(self.folders, event),
+            facts_of(self.folders, self.root, PROGRAM, {}),
             allow_empty=self.options.allow_empty,
             data_folder=self.folders.data,
         )
@@ -291,11 +292,6 @@ class Unusable(Exception):
     def __init__(self, cause: str, message: str) -> None:
         super().__init__(message)
         self.cause = cause
-
-
-def facts_of(folders: Folders, event: Event) -> object:
-    """What the analyser may ask about this machine."""
-    return None
 
 
 def recognition_env(names: tuple[str, ...]) -> dict[str, str]:

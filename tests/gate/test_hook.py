@@ -152,7 +152,7 @@ def test_a_project_may_tighten_but_never_loosen(hook: Run, tmp_path: Path) -> No
     assert out.status == 2
     # The repository's own words reach the model only once a person trusts them.
     assert b"SECRETTEXT" not in out.stdout + out.stderr
-    assert b"local" in out.stderr
+    assert b"project policy" in out.stderr
     assert hook(claude("echo GH-DENY", cwd=str(project))).status == 2
     assert hook(claude("echo local-word", cwd=str(tmp_path), session_id="other")).silent
 
