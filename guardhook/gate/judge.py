@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from guardhook.analysis.facts import Facts
     from guardhook.core.effect import Effect
     from guardhook.core.event import Event
     from guardhook.core.folders import Folders
@@ -69,7 +70,7 @@ def project_sets(
 
 
 def decide(
-    sets: list[Compiled], event: Event, facts: object, *, allow_empty: bool, data_folder: str = ""
+    sets: list[Compiled], event: Event, facts: Facts, *, allow_empty: bool, data_folder: str = ""
 ) -> tuple[Verdict, list[Effect]]:
     """The verdict under the policy sets (the first one is shipped, system and user together), and the call's effects.
 
