@@ -56,6 +56,8 @@ def command(
         request = model.Request(scope, mode, launchers, prompts=not capture_only and prompts.judged(own))
         apply.install(module, here, folders, request, dry_run=True)  # refuses before the program is placed
         placed = None if dry_run else program.place(folders, shared=scope == "system")
+        if placed and scope != "system":
+            program.prepare(folders)
         done = apply.install(module, here, folders, request, dry_run=dry_run)
         others = [s for s in model.SCOPES if s != scope and _registered(module, here, s)]
     except HarnessError as error:

@@ -14,7 +14,7 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,18 @@ from guardhook.harness.intact import (
     version_of,
 )  # fmt: skip
 
-__all__ = ["BIN", "MODES", "Placed", "ProgramError", "current_version", "launcher_path", "place", "remove", "verify"]
+__all__ = [
+    "BIN",
+    "MODES",
+    "Placed",
+    "ProgramError",
+    "current_version",
+    "launcher_path",
+    "place",
+    "prepare",
+    "remove",
+    "verify",
+]
 
 RUN, LOCK = "run", "place.lock"
 _LAUNCHER = re.compile(r"[a-z][a-z0-9-]*\.(?:enforce|observe)")
@@ -87,6 +98,19 @@ def place(folders: Folders, items: list[Item] | None = None, *, shared: bool = F
             return _place(folders, base, contents() if items is None else items, shared)
     except (OSError, launcher.LauncherError, ValueError) as error:
         raise ProgramError(f"the hook program can't be put in place: {error}") from error
+
+
+def prepare(folders: Folders) -> None:
+    """Compiles the policies if that is due, so that the first call needn't wait for it. A fault is the hook's to tell."""
+    from guardhook.journal.rules import freeze_rules
+    from guardhook.policy import compile as compiler
+    from guardhook.policy import compiled
+
+    try:
+        compiled.load(folders)
+    except compiled.CompiledError:
+        with suppress(Exception):
+            compiler.write(compiler.compile_main(folders, redact=freeze_rules()))
 
 
 def _place(folders: Folders, base: Path, items: list[Item], shared: bool) -> Placed:

@@ -273,6 +273,17 @@ def test_installed_from_source_it_judges(folders: Folders) -> None:
     assert b"gave no verdict" not in broken.stderr
 
 
+def test_policies_are_compiled_ahead_of_the_first_call(folders: Folders) -> None:
+    program.prepare(folders)
+    file = Path(folders.data, "compiled", "policies.bin")
+    before = file.stat().st_mtime_ns
+    program.prepare(folders)
+    assert file.stat().st_mtime_ns == before
+    Path(folders.user_policies).mkdir(parents=True)
+    Path(folders.user_policies, "broken.toml").write_text("[[policy")
+    program.prepare(folders)  # said by the hook, with the file's name
+
+
 def test_windows_registers_the_hook_program_itself(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intact, "WINDOWS", True)
     made = [Item("guardhook-hook.exe", 0o500, b"MZ")]
