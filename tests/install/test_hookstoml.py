@@ -52,7 +52,7 @@ def before_headers(text: str) -> bool:
 
 
 @given(files(), files())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_entries_go_in_and_out_without_a_trace(above: str, below: str) -> None:
     below = below.replace("n", "m", 0).replace(".n", ".m").replace(":n", ":m")
     data = above.encode()

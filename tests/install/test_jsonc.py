@@ -46,7 +46,7 @@ def documents(draw: st.DrawFn) -> tuple[Any, str]:
 
 
 @given(documents())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_spelling_parses_to_its_value(case: tuple[Any, str]) -> None:
     value, text = case
     assert jsonedit.same(jsonc.parse(text).root.plain(), value)
@@ -57,7 +57,7 @@ def containers(node: jsonc.Node) -> list[jsonc.Node]:
 
 
 @given(documents(), VALUES, st.integers(0, 10**6))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_inserting_adds_one_child_and_keeps_every_other_character(case: tuple[Any, str], value: Any, pick: int) -> None:
     document = jsonc.parse(case[1])
     found = containers(document.root)
@@ -81,7 +81,7 @@ def test_inserting_adds_one_child_and_keeps_every_other_character(case: tuple[An
 
 
 @given(documents(), st.integers(0, 10**6), VALUES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_replacing_changes_one_value(case: tuple[Any, str], pick: int, value: Any) -> None:
     document = jsonc.parse(case[1])
     children = [c for n in containers(document.root) for c in n.children]
