@@ -209,6 +209,7 @@ def test_review_without_a_person_neither_hangs_nor_asks(guarded: Home) -> None:
     assert '"status":"success"' in result.stdout.splitlines()[-1], result.story()
 
 
+@pytest.mark.dialects(*INSTALLABLE)
 def test_the_journal_has_the_session_from_start_to_end(guarded: Home, product: Product) -> None:
     result = run(guarded)
     lines = [line for line in product.journal(guarded) if result.work.name in json.dumps(line["data"].get("cwd"))]

@@ -112,7 +112,7 @@ class Home:
         """Writes a file below the home; anything but text goes as JSON."""
         path = self.path / relative
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(value if isinstance(value, str) else json.dumps(value, indent=1))
+        path.write_text(value if isinstance(value, str) else json.dumps(value, indent=2))
         return path
 
     def settings_text(self) -> str:

@@ -28,7 +28,7 @@ class Gemini(Driver):
             "security": {"auth": {"selectedType": self.auth}, "folderTrust": {"enabled": False}},
             "privacy": {"usageStatisticsEnabled": False},
             "telemetry": {"enabled": False},
-            "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "disableAutoUpdate": True},
+            "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
             "mcpServers": {name: {**entry, "trust": True} for name, entry in mcp_settings().items()},
         })  # fmt: skip
 
