@@ -134,7 +134,9 @@ def judge(folders: Folders, event: Event, *, allow_empty: bool) -> tuple[Verdict
     if not allow_empty and not any(one.policies for one in (base, *sets)):
         return judge_module.fault("policies", "no policy is enabled, so nothing can be allowed"), [], base
     facts = facts_of(folders, root, hook_module.PROGRAM, {})
-    verdict, effects = judge_module.decide([base, *sets], event, facts, allow_empty=allow_empty)
+    verdict, effects = judge_module.decide(
+        [base, *sets], event, facts, allow_empty=allow_empty, data_folder=folders.data
+    )
     return verdict, effects, base
 
 

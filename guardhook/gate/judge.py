@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posix
 import time
 
 from guardhook.core.verdict import BLOCKING, RANK, Verdict
@@ -74,7 +75,7 @@ def decide(
 ) -> tuple[Verdict, list[Effect]]:
     """The verdict under the policy sets (the first one is shipped, system and user together), and the call's effects.
 
-    data_folder is guardhook's own, for events about the harness's settings.
+    data_folder is guardhook's own, for events about the harness's settings, and for a pause.
     """
     started = time.perf_counter_ns()
     effects: list[Effect] = []
@@ -100,7 +101,20 @@ def decide(
     preset = sets[0].config.get("preset") if sets else None
     if preset == "observe":
         verdict.mode = "observe"
+    if data_folder and _pause_file(data_folder):
+        from guardhook.gate import pause
+
+        verdict = pause.weaken(verdict, data_folder)
     return verdict, effects
+
+
+def _pause_file(data_folder: str) -> bool:
+    """Whether there is anything to ask guardhook.gate.pause about: it is only imported then."""
+    try:
+        posix.lstat(data_folder + "/pause")
+    except OSError:
+        return False
+    return True
 
 
 def stricter(first: Verdict, second: Verdict) -> Verdict:

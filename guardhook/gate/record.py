@@ -51,6 +51,8 @@ def append(
     journal: str, event: Event, root: str | None, data: dict[str, object], budget: float, now: int
 ) -> write.Outcome:
     """One line in the session's journal file. Never raises: what fails is in the outcome. budget in seconds, now in ns."""
+    if _paused(journal.rpartition("/")[0]):
+        data["paused"] = True
     return write.append(
         journal,
         write.Record(
@@ -66,6 +68,17 @@ def append(
         ),
         budget=budget,
     )
+
+
+def _paused(data_folder: str) -> bool:
+    """Whether a person paused guardhook (guardhook.gate.pause): then every line says so, judged or not."""
+    try:
+        posix.lstat(data_folder + "/pause")
+    except OSError:
+        return False
+    from guardhook.gate import pause
+
+    return pause.current(data_folder) is not None
 
 
 def caller(behind_launcher: bool) -> dict[str, object]:
