@@ -16,7 +16,9 @@ TABLE: dict[str, tuple[str, str]] = {
     "hook": ("hook", "The hook itself: payload on stdin, answer in the harness's dialect."),
     "install": ("install", "Register guardhook in a harness."),
     "journal": ("journal", "Read and verify the journal."),
+    "pause": ("pause", "Let reviews and your own policies pass for a while (for a person only)."),
     "policy": ("policy", "Compile and test policy files."),
+    "trust": ("trust", "Let the words of a project's policies reach the agent (for a person only)."),
     "uninstall": ("uninstall", "Take guardhook out of a harness."),
 }
 

@@ -26,7 +26,7 @@ _FIXED = (("ID", 16), ("Action", 6), ("Pri", 3), ("On", 3), ("Layer", 7))
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(directory: str | None, project: str | None, as_json: bool) -> None:
     """List all policies, strictest layer of truth first: what the hook would judge by now."""
-    from guardhook.policy import load
+    from guardhook.policy import load, trust
 
     folders = resolve(directory)
     loaded = load.load(folders, time.time())
@@ -35,6 +35,8 @@ def command(directory: str | None, project: str | None, as_json: bool) -> None:
         brought = load.load_project(os.path.abspath(project))
         loaded.policies.extend(brought.policies)
         problems.extend(brought.problems)
+        trust_note = trust.note(folders, os.path.abspath(project))
+        problems.extend([trust_note] if trust_note else [])
     rows = [_row(found) for found in loaded.ordered()]
     live = liveness(folders, loaded)
     if as_json:

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any, cast
 
 from guardhook.core.folders import Folders
-from guardhook.policy import check, compiled, index, load
+from guardhook.policy import check, compiled, index, load, trust
 from guardhook.policy.load import Found, Loaded
 
 LOCK_SECONDS = 10.0
@@ -49,7 +49,7 @@ def compile_project(folders: Folders, root: str) -> Result:
     """Compiles the policies of the project at root (absolute path) in memory."""
     root = root.rstrip("/")
     loaded = load.load_project(root)
-    body = _body(loaded, "project", ())
+    body = _body(loaded, "project", (), trusted=trust.holds(folders, root, loaded.sources))
     return Result(_pack(("project", root), loaded, body), loaded, compiled.project_file(folders, root))
 
 
@@ -141,15 +141,15 @@ def policy_id(layer: str, name: str) -> str:
     return "pol_" + blake2b(f"{layer}\0{name}".encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
 
 
-def row_of(found: Found, patterns: index.Patterns, home: tuple[str, ...]) -> index.Row:
-    """The row that the gate matches (fields: guardhook.policy.match)."""
+def row_of(found: Found, patterns: index.Patterns, home: tuple[str, ...], *, trusted: bool = False) -> index.Row:
+    """The row that the gate matches (fields: guardhook.policy.match). trusted: a project's own words may be told."""
     policy = found.policy
     on_event, on_effect = index.conditions_of(policy.match.given(), patterns, home)
     unless = index.conditions_of(policy.unless.given(), patterns, home) if policy.unless is not None else None
     exceptions = tuple((end, *index.conditions_of(e.match.given(), patterns, home)) for e, end in found.exceptions)
     ident = policy_id(found.layer, policy.name)
     name, text, suggest = policy.name, policy.reason or policy.description, policy.suggest
-    if found.layer == "project":
+    if found.layer == "project" and not trusted:
         # A repository's words, names included, reach the model only once its user has said that he trusts them.
         name, text, suggest = ident, _NOT_TRUSTED.format(ident), ""
     return (
@@ -168,12 +168,12 @@ def row_of(found: Found, patterns: index.Patterns, home: tuple[str, ...]) -> ind
 
 
 def build(
-    policies: Sequence[Found], layer: str = ""
+    policies: Sequence[Found], layer: str = "", *, trusted: bool = False
 ) -> tuple[str, tuple[bytes, ...], dict[str, object], tuple[bytes, ...]]:
     """(set id, marshalled rows, index, marshalled patterns) of the policies that are on, given in order."""
     patterns = index.Patterns()
     home = homes()
-    entries = [(f.policy.match.given(), row_of(f, patterns, home)) for f in policies if f.on]
+    entries = [(f.policy.match.given(), row_of(f, patterns, home, trusted=trusted)) for f in policies if f.on]
     rows = tuple(marshal.dumps(row) for _, row in entries)
     frozen = tuple(marshal.dumps(cast(Any, p)) for p in patterns.frozen)
     # The id names the rules, not the machine or the day: it is taken from their sources.
@@ -187,11 +187,11 @@ def build(
     return name.hexdigest(), rows, dict(index.index_of(list(entries))), frozen
 
 
-def _body(loaded: Loaded, layer: str, redact: tuple[object, ...]) -> tuple[object, ...]:
+def _body(loaded: Loaded, layer: str, redact: tuple[object, ...], *, trusted: bool = False) -> tuple[object, ...]:
     if loaded.errors:
         return ("", layer, (), {}, (), {}, (), {}, [])
     ordered = loaded.ordered()
-    set_id, rows, table, patterns = build(ordered, layer)
+    set_id, rows, table, patterns = build(ordered, layer, trusted=trusted)
     quick = {"shell": index.triggers_of([f.policy.match.given() for f in ordered if f.on])}
     return (set_id, layer, rows, table, patterns, loaded.config, redact, quick, loaded.problems)
 
