@@ -11,12 +11,16 @@ import click
 
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import emit, fail, say
+from guardhook.commands.policy_new import command as new
 from guardhook.core.folders import Folders
 
 
 @click.group(name="policy")
 def command() -> None:
     """Compile and test policy files."""
+
+
+command.add_command(new)
 
 
 def redaction_rows() -> tuple[object, ...]:
