@@ -7,7 +7,7 @@ from guardhook.analysis.call import Call
 from guardhook.analysis.glob import matches
 from guardhook.analysis.nodes import HOLE, STAR
 from guardhook.analysis.programs import index
-from guardhook.analysis.values import MARKS, NONE, State, Val, activate, plain, unknown
+from guardhook.analysis.values import MARKS, NONE, UNKNOWN, State, Val, activate, plain, unknown
 from guardhook.core.text import fold, skeleton
 
 TYPE_CHECKING = False
@@ -107,13 +107,19 @@ def _function(walker: Walker, body: object, words: list[Val], state: State, stdi
     from guardhook.analysis.nodes import Node
 
     assert isinstance(body, Node)
+    active = walker.active
+    key = id(body)
+    if active.get(key, 0) >= 2:
+        return UNKNOWN  # recursion: a third round shows nothing that the second didn't
     keep = state.arguments
     state.arguments = words[1:]
     walker.calls += 1
+    active[key] = active.get(key, 0) + 1
     try:
         return walker.node(body, state, stdin)
     finally:
         walker.calls -= 1
+        active[key] -= 1
         state.arguments = keep
 
 
@@ -166,7 +172,7 @@ def script(call: Call, path: Val, args: list[Val], interpreter: str = "") -> Val
             return walker.run_text(text.replace("\0", ""), inner, call.stdin, call.span)
         from guardhook.analysis import inline
 
-        return inline.scan(call, Val(text, known.taint if known is not None else NONE), language, call.span, script=True)
+        return inline.scan(call, Val(text, known.taint if known is not None else NONE), language)
     finally:
         walker.via = keep
 

@@ -66,7 +66,7 @@ class Reader:
 class Walker:
     """One analysis. Effects are collected in `effects`; `emit` and its relatives are what program handlers call."""
 
-    __slots__ = ("alternatives", "base", "budget", "calls", "choice", "depth", "effects", "facts", "files", "home", "inside", "mounts", "pipes", "readers", "steps", "text", "user", "via")  # fmt: skip
+    __slots__ = ("active", "alternatives", "base", "budget", "calls", "choice", "depth", "effects", "facts", "files", "home", "inside", "mounts", "pipes", "readers", "steps", "text", "user", "via")  # fmt: skip
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -77,6 +77,7 @@ class Walker:
         self.base: tuple[int, int] | None = None  # where a text that isn't part of the command's own came from
         self.depth = 0
         self.calls = 0  # nested function calls
+        self.active: dict[int, int] = {}  # how often each function's body is being walked right now
         self.steps = 0
         self.via: tuple[str, ...] = ()
         self.user = ""

@@ -142,7 +142,7 @@ def _chmod(call: Call) -> Val:
     if not modes and operands and opts.value("--reference") is None:
         modes = [operands.pop(0).text]
     mode = modes[0] if modes else ""
-    flags = _mode_flags(mode)
+    flags = mode_flags(mode)
     if opts.has("-R", "--recursive"):
         flags.add("recursive")
     for value in operands:
@@ -158,7 +158,8 @@ def _mode_like(text: str) -> bool:
     return False
 
 
-def _mode_flags(mode: str) -> set[str]:
+def mode_flags(mode: str) -> set[str]:
+    """What a mode of chmod grants: world-writable, 777, no-access, setuid, not-executable, not-writable."""
     flags: set[str] = set()
     if mode.isdecimal():
         bits = mode[-4:].rjust(4, "0")
