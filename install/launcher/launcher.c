@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,24 +226,24 @@ static void start(char *program, const int *out, const int *err, const int *verd
         if (allowed(environ[i])) clean[kept++] = environ[i];
     clean[kept] = NULL;
 
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t how;
-    sigset_t all, none;
-    sigfillset(&all);
-    sigdelset(&all, SIGKILL);
-    sigdelset(&all, SIGSTOP);
-    sigemptyset(&none);
-    if (posix_spawn_file_actions_init(&actions) != 0 || posix_spawn_file_actions_adddup2(&actions, out[1], 1) != 0 ||
-        posix_spawn_file_actions_adddup2(&actions, err[1], 2) != 0 ||
-        posix_spawn_file_actions_adddup2(&actions, verdict[1], 3) != 0 || posix_spawnattr_init(&how) != 0 ||
-        posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK) != 0 ||
-        posix_spawnattr_setpgroup(&how, 0) != 0 || posix_spawnattr_setsigdefault(&how, &all) != 0 ||
-        posix_spawnattr_setsigmask(&how, &none) != 0)
-        no_verdict();
-    if (posix_spawn(&child, program, &actions, &how, argv, clean) != 0) {
+    /* fork, not vfork or posix_spawn: with those this process could not act before the exec has gone through, and the
+     * file may lie on a disk that hangs. */
+    child = fork();
+    if (child < 0) {
         child = 0;
         no_verdict();
     }
+    if (child > 0) {
+        setpgid(child, child); /* here and there: whoever comes first */
+        return;
+    }
+    setpgid(0, 0);
+    for (int number = 1; number < 32; number++) signal(number, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (dup2(out[1], 1) == 1 && dup2(err[1], 2) == 2 && dup2(verdict[1], 3) == 3) execve(program, argv, clean);
+    _exit(127);
 }
 
 /* Collects the streams until the child itself has ended; a grandchild that keeps them open is not waited for. */

@@ -124,7 +124,8 @@ def test_signals_that_the_parent_ignores_or_blocks_change_nothing(c_rig: Rig) ->
         "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM, signal.SIGALRM})\n"
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
-    c_rig.hook("v; grep -E '^Sig(Blk|Ign)' /proc/$$/status; exit 2")
+    # Read by the shell itself: it blocks signals while it waits for another program.
+    c_rig.hook('v; while read -r line; do case $line in Sig*) echo "$line" ;; esac; done < /proc/self/status; exit 2')
     done = subprocess.run(
         [sys.executable, "-c", code, c_rig.launcher("alpha.enforce"), "PreToolUse"],
         input=b"{}",
