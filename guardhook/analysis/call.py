@@ -169,7 +169,15 @@ class Call:
             raise Unparsable("more than 64 wrappers in one another", cap=True)
         walker.via = (*keep, via)
         try:
-            return run(walker, words, state or self.state, stdin if stdin is not None else self.stdin, env or {}, self.span, self.network)
+            return run(
+                walker,
+                words,
+                state or self.state,
+                stdin if stdin is not None else self.stdin,
+                env or {},
+                self.span,
+                self.network,
+            )
         finally:
             walker.via = keep
 
@@ -179,7 +187,9 @@ class Call:
         keep = walker.via
         walker.via = (*keep, via or self.name)
         try:
-            return walker.run_value(value, state or self.state, stdin if stdin is not None else self.stdin, self.span, how)
+            return walker.run_value(
+                value, state or self.state, stdin if stdin is not None else self.stdin, self.span, how
+            )
         finally:
             walker.via = keep
 

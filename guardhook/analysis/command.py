@@ -204,16 +204,28 @@ def _dynamic(walker: Walker, words: list[Val], state: State, stdin: Val | None, 
     tail = text.rpartition("/")[2]
     if tail and MARKS.isdisjoint(tail) and "/" in text and (HOLE in text):
         # `"$VENV/bin/python"`: where it lies is unknown, what it is isn't.
-        return run(walker, [Val(_relative(text), first.taint, first.origin, first.raw), *rest], state, stdin, env, span, network)
+        return run(
+            walker,
+            [Val(_relative(text), first.taint, first.origin, first.raw), *rest],
+            state,
+            stdin,
+            env,
+            span,
+            network,
+        )
     flags: set[str] = set()
     candidates: list[str] = []
     if STAR in text or MARKS & set(text) - {HOLE}:
         flags.add("glob")
         candidates = [n for n in index.DANGEROUS if matches(activate(tail), n)][:8]
     if HOLE in text:
-        flags.add("partial" if tail.strip(HOLE) else ("substitution" if "$(" in first.raw or "`" in first.raw else "variable"))
+        flags.add(
+            "partial" if tail.strip(HOLE) else ("substitution" if "$(" in first.raw or "`" in first.raw else "variable")
+        )
         if tail.strip(HOLE):
-            candidates += [n for n in index.DANGEROUS if n not in candidates and matches(tail, n)][: 8 - len(candidates)]
+            candidates += [n for n in index.DANGEROUS if n not in candidates and matches(tail, n)][
+                : 8 - len(candidates)
+            ]
     if first.origin.startswith("output of "):
         flags.add("tool-output")
     if _looks_destructive(call):
@@ -243,7 +255,17 @@ def _try(walker: Walker, words: list[Val], state: State, stdin: Val | None, env:
 
 def _looks_destructive(call: Call) -> bool:
     """Arguments as `rm -rf /` has them, whatever the program."""
-    forced = any(a.text.startswith("-") and not a.text.startswith("--") and set(a.text[1:]) <= set("rRfvid") and ("r" in a.text.lower()) for a in call.args)
+    forced = any(
+        a.text.startswith("-")
+        and not a.text.startswith("--")
+        and set(a.text[1:]) <= set("rRfvid")
+        and ("r" in a.text.lower())
+        for a in call.args
+    )
     if not forced and "--recursive" not in call.texts():
         return False
-    return any(call.place(a).classes & {"root", "system", "home", "home_child"} or "whole-cwd" in call.place(a).flags for a in call.args if not a.text.startswith("-"))
+    return any(
+        call.place(a).classes & {"root", "system", "home", "home_child"} or "whole-cwd" in call.place(a).flags
+        for a in call.args
+        if not a.text.startswith("-")
+    )

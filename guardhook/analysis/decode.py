@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 _LIMIT = 64 * 1024
-_B64 = {c: i for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")} | {"-": 62, "_": 63}
+_B64 = {c: i for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")} | {
+    "-": 62,
+    "_": 63,
+}
 _B32 = {c: i for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")}
 _HEX = frozenset("0123456789abcdefABCDEF")
 
@@ -77,7 +80,9 @@ _CLASSES = {
 def _set(text: str) -> str:
     for name, members in _CLASSES.items():
         text = text.replace(name, members)
-    text = text.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r").replace("\\0", "\0").replace("\\\\", "\\")
+    text = (
+        text.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r").replace("\\0", "\0").replace("\\\\", "\\")
+    )
     out: list[str] = []
     i = 0
     while i < len(text) and len(out) < 1024:

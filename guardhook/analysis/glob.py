@@ -79,7 +79,11 @@ def _sequence(items: list[tuple]) -> list[list[tuple]] | None:  # type: ignore[t
     try:
         if all(e.lstrip("-").isdecimal() and e.isascii() and len(e) < 10 for e in ends[:2]):
             first, last = int(ends[0]), int(ends[1])
-            width = max(len(e) for e in ends[:2]) if any(e.lstrip("-").startswith("0") and len(e) > 1 for e in ends[:2]) else 0
+            width = (
+                max(len(e) for e in ends[:2])
+                if any(e.lstrip("-").startswith("0") and len(e) > 1 for e in ends[:2])
+                else 0
+            )
             make = lambda n: str(n).zfill(width)  # noqa: E731
         elif all(len(e) == 1 and e.isalpha() for e in ends[:2]):
             first, last = ord(ends[0]), ord(ends[1])

@@ -15,7 +15,12 @@ _HARMLESS = frozenset((
     "list", "show", "explain", "doctor", "journal", "why", "decisions", "stats", "coverage", "diff", "replay", "watch", "check", "export", "report", "eval", "account",
     "completions", "demo", "run", "--version", "--help", "-h", "backtest", "rollout", "audit", "import", "record", "archive", "ingest",
 ))  # fmt: skip
-_HARMLESS_SUB = {"guard": ("list", "test", "check"), "policy": ("list", "show", "test"), "config": ("list", "get"), "journal": ("show", "verify")}
+_HARMLESS_SUB = {
+    "guard": ("list", "test", "check"),
+    "policy": ("list", "show", "test"),
+    "config": ("list", "get"),
+    "journal": ("show", "verify"),
+}
 # The launchers in <data>/bin are named after a dialect and a mode.
 _LAUNCHER_ENDINGS = (".enforce", ".observe")
 # Environment variables of harnesses that switch hooks off or put other settings in their place.
@@ -36,14 +41,19 @@ def environment(call: Call) -> None:
     """Assignments in front of a command, or exported: switches of harnesses, loaders, git's own variables."""
     for name, value in call.env.items():
         text = value.text if isinstance(value, Val) else HOLE
-        if name in _SWITCHES and not (text in ("", "0", "false") and name.startswith(("CLAUDE_CODE_S", "DISABLE", "CLAUDE_CODE_D"))):
+        if name in _SWITCHES and not (
+            text in ("", "0", "false") and name.startswith(("CLAUDE_CODE_S", "DISABLE", "CLAUDE_CODE_D"))
+        ):
             flags = frozenset(("environment", "switch"))
             call.emit("guard_change", flags, detail=f"{name} changes whether or which hooks run", path="")
         elif name in _LOADERS and text and isinstance(value, Val):
             _loader(call, name, value)
         elif name.startswith("GIT_CONFIG_VALUE_") and isinstance(value, Val) and text.startswith("!"):
             call.code(Val(text[1:]), "git-alias", state=call.state.fork())
-        elif name in ("HUSKY", "HUSKY_SKIP_HOOKS", "SKIP", "PRE_COMMIT_ALLOW_NO_CONFIG") and text not in ("", "1" if name == "HUSKY" else ""):
+        elif name in ("HUSKY", "HUSKY_SKIP_HOOKS", "SKIP", "PRE_COMMIT_ALLOW_NO_CONFIG") and text not in (
+            "",
+            "1" if name == "HUSKY" else "",
+        ):
             call.emit("git", ("hooks-bypass",), git="hooks", detail=f"{name}={text}")
 
 
@@ -98,17 +108,35 @@ def command(call: Call, text: str) -> None:
             return
     if name in _REMOVERS:
         texts = [t.lower() for t in call.texts()]
-        if any(t.partition("=")[0].partition("==")[0].rpartition("/")[2] in _OWN for t in texts) and _REMOVE_WORDS & set(texts):
+        if any(
+            t.partition("=")[0].partition("==")[0].rpartition("/")[2] in _OWN for t in texts
+        ) and _REMOVE_WORDS & set(texts):
             call.emit("guard_change", ("uninstall",), detail="removes guardhook")
     elif name in _KILLERS:
-        if any("guardhook" in t for t in call.texts()) or any(t.rpartition("/")[2].endswith(_LAUNCHER_ENDINGS) for t in call.texts()):
+        if any("guardhook" in t for t in call.texts()) or any(
+            t.rpartition("/")[2].endswith(_LAUNCHER_ENDINGS) for t in call.texts()
+        ):
             call.emit("guard_change", ("kill",), detail="ends guardhook")
 
 
 _MODULE_RUNNERS = frozenset(("python", "python3", "py", "uvx", "pipx", "uv", "npx", "poetry", "hatch", "rye", "pip", "python3.11", "python3.12", "python3.13", "python3.14"))  # fmt: skip
 _REMOVERS = frozenset(("pip", "pip3", "pipx", "uv", "apt", "apt-get", "dpkg", "brew", "npm", "dnf", "yum", "rpm", "conda", "pacman", "apk", "zypper", "snap", "port", "nix-env", "poetry", "rye", "pdm", "winget", "choco", "scoop", "aptitude", "pnpm", "yarn", "python", "python3", "py", "bun"))  # fmt: skip
 _REMOVE_WORDS = frozenset(("uninstall", "remove", "purge", "-r", "-e", "autoremove", "rm", "-rns", "-rs", "del", "erase", "--uninstall", "unlink", "-p", "--purge", "--remove", "disable", "mask", "stop"))  # fmt: skip
-_KILLERS = frozenset(("kill", "pkill", "killall", "skill", "xkill", "fuser", "systemctl", "launchctl", "taskkill", "stop-process", "service"))
+_KILLERS = frozenset(
+    (
+        "kill",
+        "pkill",
+        "killall",
+        "skill",
+        "xkill",
+        "fuser",
+        "systemctl",
+        "launchctl",
+        "taskkill",
+        "stop-process",
+        "service",
+    )
+)
 
 
 def _own(call: Call, text: str) -> None:

@@ -78,8 +78,21 @@ def guard_place(path: str, facts: Facts, hole: str) -> str:
     for index, part in enumerate(parts):
         names = _HARNESS.get(part)
         if names is None:
-            if part and part[0] == "." and not _MARKS.isdisjoint(part) and index + 1 < len(parts) and part.strip("." + STAR):
-                names = next((_HARNESS[w] for w in (".claude", ".codex", ".gemini", ".cursor", ".guardhook") if matches(part, w)), None)
+            if (
+                part
+                and part[0] == "."
+                and not _MARKS.isdisjoint(part)
+                and index + 1 < len(parts)
+                and part.strip("." + STAR)
+            ):
+                names = next(
+                    (
+                        _HARNESS[w]
+                        for w in (".claude", ".codex", ".gemini", ".cursor", ".guardhook")
+                        if matches(part, w)
+                    ),
+                    None,
+                )
             if names is None:
                 continue
         found = _below(part, names, "/".join(parts[index + 1 :]))
@@ -109,7 +122,18 @@ def _own(path: str) -> str:
         if part.lower() not in _OWN:
             continue
         before = parts[index - 1] if index else ""
-        if part.lower() == "guardhook-hook" or before in ("share", ".config", "config", "etc", "Application Support", "bin", "opt", "lib", "libexec", "local"):
+        if part.lower() == "guardhook-hook" or before in (
+            "share",
+            ".config",
+            "config",
+            "etc",
+            "Application Support",
+            "bin",
+            "opt",
+            "lib",
+            "libexec",
+            "local",
+        ):
             return "guard-own"
         if before == "site-packages" or before == "dist-packages":
             return "guard-own"

@@ -67,7 +67,15 @@ class Scanner:
         if self.secret and self.sent:
             self.call.emit("secret_flow", ("network", "inline"), host=self.sent, detail=f"{self.secret} to {self.sent}")
         if not self.out:
-            return EMPTY if "print" not in text and "console" not in text and "puts" not in text and "echo" not in text and "write" not in text else self.call.result()
+            return (
+                EMPTY
+                if "print" not in text
+                and "console" not in text
+                and "puts" not in text
+                and "echo" not in text
+                and "write" not in text
+                else self.call.result()
+            )
         return concat(self.out)
 
     # --- one name
@@ -88,7 +96,9 @@ class Scanner:
             return j + 1
         if following[1] == "(" and following[0] == OP:
             return self.called(chain, i, j)
-        if self.language in ("perl", "ruby", "php", "lua", "tcl", "julia") and following[0] in (STR, ID, COMMAND) or (following[1] in "[" and self.language == "ruby" and self.spaced(chain)):
+        if (self.language in ("perl", "ruby", "php", "lua", "tcl", "julia") and following[0] in (STR, ID, COMMAND)) or (
+            following[1] in "[" and self.language == "ruby" and self.spaced(chain)
+        ):
             action = self.action(chain)
             if action and not (following[0] == ID and following[1] in ("if", "unless", "and", "or", "do", "eq", "ne")):
                 end = self.statement(j)
@@ -106,7 +116,11 @@ class Scanner:
             if kind == ID and word in ("my", "our", "let", "const", "var", "local", "global", "export", "await"):
                 i -= 1
                 continue
-            return kind == LINE or word in (";", "{", "}", ":", "(", ",", "do", "then", ")", "begin") or kind == ID and word in ("else", "do", "then")
+            return (
+                kind == LINE
+                or word in (";", "{", "}", ":", "(", ",", "do", "then", ")", "begin")
+                or (kind == ID and word in ("else", "do", "then"))
+            )
         return True
 
     def destructured(self, i: int, j: int, end: int) -> None:
@@ -120,7 +134,12 @@ class Scanner:
         k = begin
         if k < end and toks[k][1] == "await":
             k += 1
-        if k + 2 < end and toks[k][1] in ("require", "__import__", "import_module", "import") and toks[k + 1][1] == "(" and toks[k + 2][0] == STR:
+        if (
+            k + 2 < end
+            and toks[k][1] in ("require", "__import__", "import_module", "import")
+            and toks[k + 1][1] == "("
+            and toks[k + 2][0] == STR
+        ):
             return toks[k + 2][1].removeprefix("node:")
         if k + 4 < end and toks[k][1] == "importlib":
             return self.module(k + 2, end)
@@ -162,7 +181,13 @@ class Scanner:
         toks = self.toks
         parts = [toks[i][1]]
         j = i + 1
-        while j + 1 < len(toks) and toks[j][0] == OP and toks[j][1] in (".", "::", "->", "?.") and toks[j + 1][0] == ID and not (toks[j][1] == "." and self.language in ("perl", "php")):
+        while (
+            j + 1 < len(toks)
+            and toks[j][0] == OP
+            and toks[j][1] in (".", "::", "->", "?.")
+            and toks[j + 1][0] == ID
+            and not (toks[j][1] == "." and self.language in ("perl", "php"))
+        ):
             parts.append(toks[j + 1][1])
             j += 2
         alias = self.aliases.get(parts[0])
@@ -186,9 +211,12 @@ class Scanner:
                     depth -= 1
                 elif word == ";" and depth == 0:
                     return i
-            elif kind == LINE and depth == 0:
-                return i
-            elif kind == ID and depth == 0 and word in ("if", "unless", "and", "or") and self.language in ("perl", "ruby"):
+            elif (kind == LINE and depth == 0) or (
+                kind == ID
+                and depth == 0
+                and word in ("if", "unless", "and", "or")
+                and self.language in ("perl", "ruby")
+            ):
                 return i
             i += 1
         return i
@@ -243,7 +271,20 @@ class Scanner:
         args = self.split(j + 1, end)
         if chain in ("__import__", "require", "importlib.import_module", "getattr", "import") and args:
             return self.reached(chain, args, end, j)
-        if chain in ("Path", "pathlib.Path", "pathlib.Path.home", "Path.home", "pathlib.PosixPath", "PosixPath", "PurePath", "Pathname.new", "Pathname", "File.new", "open", "Path.cwd"):
+        if chain in (
+            "Path",
+            "pathlib.Path",
+            "pathlib.Path.home",
+            "Path.home",
+            "pathlib.PosixPath",
+            "PosixPath",
+            "PurePath",
+            "Pathname.new",
+            "Pathname",
+            "File.new",
+            "open",
+            "Path.cwd",
+        ):
             self.methods(self.term_value(i, end + 1), end + 1)
         action = self.action(chain)
         if action:
@@ -266,7 +307,9 @@ class Scanner:
             attribute = self.text(self.value(*args[1]))
             target = f"{holder}.{attribute.text}"
             if HOLE in attribute.text:
-                self.call.emit("run_dynamic", ("inline", "attribute"), detail=f"an attribute of {holder} that isn't known")
+                self.call.emit(
+                    "run_dynamic", ("inline", "attribute"), detail=f"an attribute of {holder} that isn't known"
+                )
         else:
             target = self.text(self.value(*args[0])).text.removeprefix("node:")
         k = end + 1
@@ -317,7 +360,18 @@ class Scanner:
     def perform(self, action: str, chain: str, args: list[tuple[int, int]], at: int) -> None:
         positional = [a for a in args if not self.keyword(a)]
         keywords = {self.toks[a[0]][1]: a for a in args if self.keyword(a)}
-        first: Value = self.value(*positional[0]) if positional else next((self.value(a[0] + 2, a[1]) for k, a in keywords.items() if k in ("args", "command", "cmd", "path", "url", "src", "file", "cwd")), UNKNOWN)
+        first: Value = (
+            self.value(*positional[0])
+            if positional
+            else next(
+                (
+                    self.value(a[0] + 2, a[1])
+                    for k, a in keywords.items()
+                    if k in ("args", "command", "cmd", "path", "url", "src", "file", "cwd")
+                ),
+                UNKNOWN,
+            )
+        )
         call = self.call
         if action == "shell":
             if isinstance(first, list):
@@ -347,7 +401,13 @@ class Scanner:
         elif action == "eval":
             self.evaluated(self.text(first), chain)
         elif action in ("delete", "delete-tree", "rmdir"):
-            flags = {"recursive", "force"} if action == "delete-tree" or self.recursive(args) else {"empty-only"} if action == "rmdir" else set()
+            flags = (
+                {"recursive", "force"}
+                if action == "delete-tree" or self.recursive(args)
+                else {"empty-only"}
+                if action == "rmdir"
+                else set()
+            )
             for a in positional or []:
                 value = self.value(*a)
                 for path in value if isinstance(value, list) else [value]:
@@ -364,7 +424,11 @@ class Scanner:
         elif action == "read":
             self.read(self.text(first))
         elif action in ("chmod", "chown"):
-            target = first if self.language != "perl" and not (self.language == "ruby" and len(positional) > 1) else self.value(*positional[-1])
+            target = (
+                first
+                if self.language != "perl" and not (self.language == "ruby" and len(positional) > 1)
+                else self.value(*positional[-1])
+            )
             call.change(action, self.text(target), _mode(self, positional) | {"inline"})
         elif action in ("move", "copy"):
             self.moved(action, positional)
@@ -374,16 +438,30 @@ class Scanner:
             values = [self.text(self.value(*a)) for a in positional]
             for value in values:
                 self.out.append(value)
-            self.out.append(Val("\n") if chain not in ("print", "printf", "process.stdout.write", "sys.stdout.write") or self.language == "python" and chain == "print" else EMPTY)
+            self.out.append(
+                Val("\n")
+                if chain not in ("print", "printf", "process.stdout.write", "sys.stdout.write")
+                or (self.language == "python" and chain == "print")
+                else EMPTY
+            )
         elif action == "kill":
             call.emit("process", ("kill", "inline"), detail=chain)
         elif action == "load":
-            self.call.emit("run_decoded" if "decoded" in self.text(first).taint else "run_dynamic", ("inline", "load"), detail=chain) if self.text(first).taint else None
+            self.call.emit(
+                "run_decoded" if "decoded" in self.text(first).taint else "run_dynamic",
+                ("inline", "load"),
+                detail=chain,
+            ) if self.text(first).taint else None
         elif action == "setuid":
             call.emit("privilege", ("setuid", "inline"), detail=chain)
 
     def keyword(self, a: tuple[int, int]) -> bool:
-        return self.language in ("python", "ruby") and a[1] - a[0] > 2 and self.toks[a[0]][0] == ID and self.toks[a[0] + 1][1] in ("=", ":")
+        return (
+            self.language in ("python", "ruby")
+            and a[1] - a[0] > 2
+            and self.toks[a[0]][0] == ID
+            and self.toks[a[0] + 1][1] in ("=", ":")
+        )
 
     def recursive(self, args: list[tuple[int, int]]) -> bool:
         return any(self.toks[i][1] == "recursive" for a in args for i in range(a[0], min(a[1], a[0] + 40)))
@@ -399,7 +477,9 @@ class Scanner:
         if len(positional) > 1:
             self.call.change("write", self.text(self.value(*positional[1])), ("inline",))
 
-    def opened(self, chain: str, positional: list[tuple[int, int]], keywords: dict[str, tuple[int, int]], first: Value) -> None:
+    def opened(
+        self, chain: str, positional: list[tuple[int, int]], keywords: dict[str, tuple[int, int]], first: Value
+    ) -> None:
         path = self.text(first)
         mode = ""
         if self.language == "perl":
@@ -435,16 +515,33 @@ class Scanner:
             self.secret = self.secret or content.origin
         return content
 
-    def connected(self, action: str, chain: str, positional: list[tuple[int, int]], keywords: dict[str, tuple[int, int]], first: Value) -> None:
+    def connected(
+        self,
+        action: str,
+        chain: str,
+        positional: list[tuple[int, int]],
+        keywords: dict[str, tuple[int, int]],
+        first: Value,
+    ) -> None:
         from guardhook.analysis.programs.network import host_flags, host_of
 
         url = self.text(first)
-        if chain.endswith((".request", "requests.request")) and len(positional) > 1 and url.text.upper() in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        if (
+            chain.endswith((".request", "requests.request"))
+            and len(positional) > 1
+            and url.text.upper() in ("GET", "POST", "PUT", "PATCH", "DELETE")
+        ):
             action = "upload" if url.text.upper() != "GET" else "connect"
             url = self.text(self.value(*positional[1]))
-        sent = action == "upload" or any(k in keywords for k in ("data", "json", "files", "body")) or (len(positional) > 1 and chain.endswith("urlopen"))
+        sent = (
+            action == "upload"
+            or any(k in keywords for k in ("data", "json", "files", "body"))
+            or (len(positional) > 1 and chain.endswith("urlopen"))
+        )
         if self.language == "node":
-            sent = sent or any(t[1] in ("body", "POST", "PUT") for a in positional[1:] for t in self.toks[a[0] : min(a[1], a[0] + 200)])
+            sent = sent or any(
+                t[1] in ("body", "POST", "PUT") for a in positional[1:] for t in self.toks[a[0] : min(a[1], a[0] + 200)]
+            )
         taint = url.taint
         for a in [*positional[1:], *keywords.values()]:
             for k in range(a[0], min(a[1], a[0] + _SLICE)):
@@ -466,7 +563,12 @@ class Scanner:
         hot = taint & frozenset(("secret", "env-secret", "environment"))
         if hot and (sent or url.taint & hot):
             names = {"secret": "file", "env-secret": "variable", "environment": "environment"}
-            self.call.emit("secret_flow", {"network", "inline", *(names[h] for h in hot)} | flags & {"local", "drop"}, host=host, detail=f"a secret to {host or 'the network'}")
+            self.call.emit(
+                "secret_flow",
+                {"network", "inline", *(names[h] for h in hot)} | flags & {"local", "drop"},
+                host=host,
+                detail=f"a secret to {host or 'the network'}",
+            )
             self.secret = ""
 
     def address(self, positional: list[tuple[int, int]]) -> str:
@@ -504,7 +606,30 @@ class Scanner:
     def raw_network(self) -> bool:
         """Whether this program has a raw connection and hands it to what it starts."""
         names = {t[1] for t in self.toks if t[0] == ID} if len(self.toks) < 2000 else set()
-        return bool(names & {"socket", "TCPSocket", "Socket", "createConnection", "fsockopen", "IO::Socket::INET"}) and bool(names & {"dup2", "pty", "fileno", "pipe", "proc_open", "STDIN", "net", "spawn", "popen", "PeerAddr", "fdopen", "gets", "recv"}) and bool(names & {"connect", "createConnection", "fsockopen", "TCPSocket", "open", "Socket", "inet_aton", "INET"})
+        return (
+            bool(names & {"socket", "TCPSocket", "Socket", "createConnection", "fsockopen", "IO::Socket::INET"})
+            and bool(
+                names
+                & {
+                    "dup2",
+                    "pty",
+                    "fileno",
+                    "pipe",
+                    "proc_open",
+                    "STDIN",
+                    "net",
+                    "spawn",
+                    "popen",
+                    "PeerAddr",
+                    "fdopen",
+                    "gets",
+                    "recv",
+                }
+            )
+            and bool(
+                names & {"connect", "createConnection", "fsockopen", "TCPSocket", "open", "Socket", "inet_aton", "INET"}
+            )
+        )
 
     def evaluated(self, value: Val, chain: str) -> None:
         walker = self.call.walker
@@ -600,7 +725,7 @@ class Scanner:
         dots = ("->", "::", "?.") if self.language in ("perl", "php") else (".", "::", "?.")
         while j < end:
             word = toks[j][1]
-            if toks[j][0] == OP and word in ("(", "[") or (word == "{" and self.language == "perl"):
+            if (toks[j][0] == OP and word in ("(", "[")) or (word == "{" and self.language == "perl"):
                 j = self.close(j) + 1
             elif toks[j][0] == OP and word in dots and j + 1 < end and toks[j + 1][0] == ID:
                 j += 2
@@ -646,7 +771,11 @@ class Scanner:
             return self.function(chain, args, depth, i, end), end + 1
         if chain in self.names:
             return self.names[chain], k
-        if k < j and toks[k][1] in ("[", "{") and chain in ("os.environ", "ENV", "process.env", "_ENV", "_SERVER", "_ENV"):
+        if (
+            k < j
+            and toks[k][1] in ("[", "{")
+            and chain in ("os.environ", "ENV", "process.env", "_ENV", "_SERVER", "_ENV")
+        ):
             end = self.close(k)
             return self.environment(self.text(self.value(k + 1, end, depth + 1)).text), end + 1
         if chain.startswith("process.env."):
@@ -678,7 +807,15 @@ class Scanner:
         last = chain.rpartition(".")[2]
         values = [self.value(*a, depth + 1) for a in args[:16]] if depth < _DEPTH else []
         first = self.text(values[0]) if values else EMPTY
-        if chain in ("os.path.join", "path.join", "path.resolve", "File.join", "posixpath.join", "os.path.abspath", "path.normalize"):
+        if chain in (
+            "os.path.join",
+            "path.join",
+            "path.resolve",
+            "File.join",
+            "posixpath.join",
+            "os.path.abspath",
+            "path.normalize",
+        ):
             out = ""
             taint = NONE
             for v in values:
@@ -697,7 +834,28 @@ class Scanner:
             return Val(self.call.walker.cwd(self.call.state) or HOLE)
         if last in ("getenv", "env") or chain in ("os.environ.get", "ENV.fetch", "Deno.env.get"):
             return self.environment(first.text)
-        if last in ("Path", "PosixPath", "PurePath", "str", "String", "bytes", "list", "tuple", "shlex.split", "Pathname", "fspath", "Buffer.from", "decode", "encode", "URI", "URI.parse", "parse", "Request", "strip", "trim") or chain in ("Buffer.from", "shlex.quote", "URI.parse", "Pathname.new", "urllib.request.Request", "URL"):
+        if last in (
+            "Path",
+            "PosixPath",
+            "PurePath",
+            "str",
+            "String",
+            "bytes",
+            "list",
+            "tuple",
+            "shlex.split",
+            "Pathname",
+            "fspath",
+            "Buffer.from",
+            "decode",
+            "encode",
+            "URI",
+            "URI.parse",
+            "parse",
+            "Request",
+            "strip",
+            "trim",
+        ) or chain in ("Buffer.from", "shlex.quote", "URI.parse", "Pathname.new", "urllib.request.Request", "URL"):
             if chain == "Buffer.from" and len(values) > 1:
                 coding = self.text(values[1]).text
                 return self.decoded(first, base64_text if "64" in coding else hex_text)
@@ -706,7 +864,19 @@ class Scanner:
             if len(values) > 1 and last in ("Path", "PosixPath"):
                 return Val("/".join(self.text(v).text.rstrip("/") for v in values), first.taint)
             return first
-        if last in ("b64decode", "decode64", "base64_decode", "atob", "decode_base64", "urlsafe_b64decode", "standard_b64decode", "urlsafe_decode64", "strict_decode64", "a2b_base64", "decodebytes"):
+        if last in (
+            "b64decode",
+            "decode64",
+            "base64_decode",
+            "atob",
+            "decode_base64",
+            "urlsafe_b64decode",
+            "standard_b64decode",
+            "urlsafe_decode64",
+            "strict_decode64",
+            "a2b_base64",
+            "decodebytes",
+        ):
             return self.decoded(first, base64_text)
         if last in ("b32decode",):
             return self.decoded(first, base32_text)
@@ -719,8 +889,28 @@ class Scanner:
             numbers = [self.text(v).text for v in values]
             if all(n.isdecimal() and int(n) < 0x110000 for n in numbers):
                 return Val("".join(chr(int(n)) for n in numbers))
-        if last in ("decompress", "inflate", "gzinflate", "gunzipSync", "inflateSync", "gzuncompress", "unpack", "loads", "b85decode", "a85decode", "decrypt", "unescape", "convert_uudecode", "gzdecode", "brotliDecompressSync"):
-            return Val(HOLE, first.taint | {"decoded"}, chain) if last != "loads" or chain.startswith(("marshal", "pickle")) else Val(HOLE, first.taint)
+        if last in (
+            "decompress",
+            "inflate",
+            "gzinflate",
+            "gunzipSync",
+            "inflateSync",
+            "gzuncompress",
+            "unpack",
+            "loads",
+            "b85decode",
+            "a85decode",
+            "decrypt",
+            "unescape",
+            "convert_uudecode",
+            "gzdecode",
+            "brotliDecompressSync",
+        ):
+            return (
+                Val(HOLE, first.taint | {"decoded"}, chain)
+                if last != "loads" or chain.startswith(("marshal", "pickle"))
+                else Val(HOLE, first.taint)
+            )
         if last in ("reversed", "strrev", "reverse"):
             return Val(first.text[::-1], first.taint) if first.known else first
         action = self.action(chain)
@@ -730,7 +920,9 @@ class Scanner:
             if first.text.startswith(("http://", "https://")):
                 return Val(HOLE, frozenset(("network",)), first.text)
             place = self.call.place(first)
-            return Val(HOLE, frozenset(("secret",)), place.path) if "secret" in place.classes else Val(HOLE, first.taint)
+            return (
+                Val(HOLE, frozenset(("secret",)), place.path) if "secret" in place.classes else Val(HOLE, first.taint)
+            )
         return Val(HOLE, self.taint(i, end))
 
     def decoded(self, value: Val, decoder: object) -> Val:
@@ -749,7 +941,11 @@ class Scanner:
                     value = self.method(value, method, self.split(k + 3, end), depth)
                     k = end + 1
                 else:
-                    value = Val(HOLE, self.text(value).taint, self.text(value).origin) if method not in ("parent", "reverse", "strip", "text", "content", "value") else (self.text(value) if method != "reverse" else Val(self.text(value).text[::-1]))
+                    value = (
+                        Val(HOLE, self.text(value).taint, self.text(value).origin)
+                        if method not in ("parent", "reverse", "strip", "text", "content", "value")
+                        else (self.text(value) if method != "reverse" else Val(self.text(value).text[::-1]))
+                    )
                     k += 2
             elif word == "[":
                 end = self.close(k)
@@ -778,11 +974,41 @@ class Scanner:
             if args and plain.known:
                 items_text = self.text(items)
                 return items_text if not plain.text else Val(HOLE, items_text.taint)
-        if method in ("read", "decode", "strip", "trim", "text", "encode", "toString", "rstrip", "lstrip", "chomp", "to_s", "body", "readlines", "content", "json", "getvalue", "splitlines", "resolve", "absolute", "expanduser", "as_posix", "read_text", "read_bytes", "then", "unpack1", "force_encoding", "lower"):
+        if method in (
+            "read",
+            "decode",
+            "strip",
+            "trim",
+            "text",
+            "encode",
+            "toString",
+            "rstrip",
+            "lstrip",
+            "chomp",
+            "to_s",
+            "body",
+            "readlines",
+            "content",
+            "json",
+            "getvalue",
+            "splitlines",
+            "resolve",
+            "absolute",
+            "expanduser",
+            "as_posix",
+            "read_text",
+            "read_bytes",
+            "then",
+            "unpack1",
+            "force_encoding",
+            "lower",
+        ):
             if method in ("decode", "toString", "unpack1") and args:
                 coding = self.text(self.value(*args[0], depth + 1)).text
                 if "rot" in coding or "64" in coding or "hex" in coding or coding.startswith("m"):
-                    return self.decoded(plain, _rot13 if "rot" in coding else hex_text if "hex" in coding else base64_text)
+                    return self.decoded(
+                        plain, _rot13 if "rot" in coding else hex_text if "hex" in coding else base64_text
+                    )
             if method in ("read_text", "read_bytes"):
                 place = self.call.place(plain)
                 return Val(HOLE, frozenset(("secret",)), place.path) if "secret" in place.classes else Val(HOLE)
@@ -791,11 +1017,21 @@ class Scanner:
             return value
         if method in ("split", "split_whitespace") and plain.known:
             separator = self.text(self.value(*args[0], depth + 1)).text if args else ""
-            pieces = plain.text.split(separator) if separator else plain.text.split() if self.language == "python" else list(plain.text)
+            pieces = (
+                plain.text.split(separator)
+                if separator
+                else plain.text.split()
+                if self.language == "python"
+                else list(plain.text)
+            )
             return [Val(p, plain.taint) for p in pieces]
         if method in ("replace", "gsub", "sub", "replaceAll", "tr") and len(args) >= 2 and plain.known:
             old, new = (self.text(self.value(*a, depth + 1)).text for a in args[:2])
-            return Val(plain.text.replace(old, new), plain.taint) if HOLE not in old + new and old else Val(HOLE, plain.taint)
+            return (
+                Val(plain.text.replace(old, new), plain.taint)
+                if HOLE not in old + new and old
+                else Val(HOLE, plain.taint)
+            )
         if method == "format":
             return self.formatted(plain, [self.text(self.value(*a, depth + 1)) for a in args])
         if method in ("reverse", "concat", "joinpath", "add", "push"):
@@ -833,11 +1069,16 @@ class Scanner:
                     i += 2
                     continue
                 name, i = _braced(text, i)
-            elif c == "$" and text.startswith("${", i) and self.language != "python":
+            elif (c == "$" and text.startswith("${", i) and self.language != "python") or (
+                c == "#" and text.startswith("#{", i) and self.language == "ruby"
+            ):
                 name, i = _braced(text, i + 1)
-            elif c == "#" and text.startswith("#{", i) and self.language == "ruby":
-                name, i = _braced(text, i + 1)
-            elif c in "$@" and self.language in ("perl", "php", "tcl") and i + 1 < len(text) and (text[i + 1].isalpha() or text[i + 1] == "_"):
+            elif (
+                c in "$@"
+                and self.language in ("perl", "php", "tcl")
+                and i + 1 < len(text)
+                and (text[i + 1].isalpha() or text[i + 1] == "_")
+            ):
                 j = i + 1
                 while j < len(text) and (text[j].isalnum() or text[j] == "_"):
                     j += 1
@@ -863,7 +1104,9 @@ class Scanner:
         if found is not None:
             return self.text(found)
         if name.startswith(("process.env.", "ENV[", "os.environ[")):
-            return self.environment(name.replace("process.env.", "").replace("ENV[", "").replace("os.environ[", "").strip("]'\""))
+            return self.environment(
+                name.replace("process.env.", "").replace("ENV[", "").replace("os.environ[", "").strip("]'\"")
+            )
         if name.strip("'\"") != name and len(name) > 1:
             return Val(name.strip("'\""))
         inner = tokens(name, self.language) if len(name) < 400 and "(" in name else []

@@ -49,12 +49,60 @@ _PHP = {
     **_rows("shell", "system exec shell_exec passthru popen proc_open pcntl_exec"), **_rows("eval", "eval assert create_function include require include_once require_once"), **_rows("delete", "unlink"), **_rows("rmdir", "rmdir"), **_rows("write", "file_put_contents touch mkdir ftruncate"), **_rows("open", "fopen"),
     **_rows("read", "file_get_contents readfile file show_source highlight_file"), **_rows("chmod", "chmod"), **_rows("chown", "chown"), **_rows("move", "rename"), **_rows("copy", "copy symlink link"), **_rows("connect", "curl_init fsockopen stream_socket_client curl_exec dns_get_record"), **_rows("upload", "mail"), **_rows("print", "echo print printf print_r var_dump"), **_rows("kill", "posix_kill"), **_rows("setuid", "posix_setuid"),
 }  # fmt: skip
-_LUA = {**_rows("shell", "os.execute io.popen"), **_rows("eval", "load loadstring dofile"), **_rows("delete", "os.remove"), **_rows("move", "os.rename"), **_rows("open", "io.open"), **_rows("print", "print io.write")}
-_R = {**_rows("shell", "system system2 shell"), **_rows("delete", "unlink file.remove"), **_rows("eval", "eval source"), **_rows("write", "writeLines file.create"), **_rows("connect", "download.file url httr.GET"), **_rows("upload", "httr.POST"), **_rows("print", "print cat")}
-_JULIA = {**_rows("shell", "run Base.run"), **_rows("delete-tree", "rm Base.rm"), **_rows("eval", "eval include"), **_rows("open", "open"), **_rows("print", "print println"), **_rows("connect", "download Downloads.download HTTP.get"), **_rows("upload", "HTTP.post")}
-_ELIXIR = {**_rows("argv", "System.cmd"), **_rows("shell", "System.shell os.cmd"), **_rows("delete-tree", "File.rm_rf File.rm_rf!"), **_rows("delete", "File.rm File.rm!"), **_rows("write", "File.write File.write!"), **_rows("read", "File.read File.read!"), **_rows("eval", "Code.eval_string"), **_rows("print", "IO.puts")}
-_GROOVY = {**_rows("eval", "Eval.me evaluate"), **_rows("print", "println print"), **_rows("shell", "Runtime.exec *.exec")}
-_TABLES = {"python": _PYTHON, "node": _NODE, "perl": _PERL, "ruby": _RUBY, "php": _PHP, "lua": _LUA, "r": _R, "julia": _JULIA, "elixir": _ELIXIR, "groovy": _GROOVY, "tcl": _rows("shell", "exec spawn")}
+_LUA = {
+    **_rows("shell", "os.execute io.popen"),
+    **_rows("eval", "load loadstring dofile"),
+    **_rows("delete", "os.remove"),
+    **_rows("move", "os.rename"),
+    **_rows("open", "io.open"),
+    **_rows("print", "print io.write"),
+}
+_R = {
+    **_rows("shell", "system system2 shell"),
+    **_rows("delete", "unlink file.remove"),
+    **_rows("eval", "eval source"),
+    **_rows("write", "writeLines file.create"),
+    **_rows("connect", "download.file url httr.GET"),
+    **_rows("upload", "httr.POST"),
+    **_rows("print", "print cat"),
+}
+_JULIA = {
+    **_rows("shell", "run Base.run"),
+    **_rows("delete-tree", "rm Base.rm"),
+    **_rows("eval", "eval include"),
+    **_rows("open", "open"),
+    **_rows("print", "print println"),
+    **_rows("connect", "download Downloads.download HTTP.get"),
+    **_rows("upload", "HTTP.post"),
+}
+_ELIXIR = {
+    **_rows("argv", "System.cmd"),
+    **_rows("shell", "System.shell os.cmd"),
+    **_rows("delete-tree", "File.rm_rf File.rm_rf!"),
+    **_rows("delete", "File.rm File.rm!"),
+    **_rows("write", "File.write File.write!"),
+    **_rows("read", "File.read File.read!"),
+    **_rows("eval", "Code.eval_string"),
+    **_rows("print", "IO.puts"),
+}
+_GROOVY = {
+    **_rows("eval", "Eval.me evaluate"),
+    **_rows("print", "println print"),
+    **_rows("shell", "Runtime.exec *.exec"),
+}
+_TABLES = {
+    "python": _PYTHON,
+    "node": _NODE,
+    "perl": _PERL,
+    "ruby": _RUBY,
+    "php": _PHP,
+    "lua": _LUA,
+    "r": _R,
+    "julia": _JULIA,
+    "elixir": _ELIXIR,
+    "groovy": _GROOVY,
+    "tcl": _rows("shell", "exec spawn"),
+}
 
 
 def of(language: str) -> dict[str, str]:
@@ -71,4 +119,22 @@ PATH_METHODS = {
 DECODERS = frozenset((
     "b64decode", "decode64", "base64_decode", "atob", "decode_base64", "fromhex", "unhexlify", "hex2bin", "decompress", "gzinflate", "inflate", "gunzipSync", "inflateSync", "unpack", "b32decode", "b85decode", "a85decode", "urlsafe_b64decode", "str_rot13", "strict_decode64", "decodebytes", "gzuncompress",
 ))  # fmt: skip
-FETCHERS = frozenset(("urlopen", "urlretrieve", "fetch", "requests", "httpx", "getstore", "HTTParty", "RestClient", "Faraday", "axios", "curl_exec", "urllib", "URI", "recv", "LWP"))
+FETCHERS = frozenset(
+    (
+        "urlopen",
+        "urlretrieve",
+        "fetch",
+        "requests",
+        "httpx",
+        "getstore",
+        "HTTParty",
+        "RestClient",
+        "Faraday",
+        "axios",
+        "curl_exec",
+        "urllib",
+        "URI",
+        "recv",
+        "LWP",
+    )
+)

@@ -330,7 +330,7 @@ class Lexer:
         begin = self.i
         i = begin + 2
         prefix = ""
-        if i < n and s[i] in "#!" and i + 1 < n and s[i + 1] not in "}:-+=?%/#^,@" or s.startswith("##}", i):
+        if (i < n and s[i] in "#!" and i + 1 < n and s[i + 1] not in "}:-+=?%/#^,@") or s.startswith("##}", i):
             prefix = s[i]
             i += 1
         j = i
@@ -340,9 +340,7 @@ class Lexer:
         elif j < n and s[j] in _DIGITS:
             while j < n and s[j] in _DIGITS:
                 j += 1
-        elif j < n and s[j] in _SPECIAL_PARAMETERS:
-            j += 1
-        elif s.startswith(HOLE, j):
+        elif (j < n and s[j] in _SPECIAL_PARAMETERS) or s.startswith(HOLE, j):
             j += 1
         else:
             # `${ cmd; }` (bash 5.3, ksh) runs a command; anything else is a bad substitution.
@@ -440,7 +438,7 @@ class Lexer:
 
 
 _IN_BRACE = SPECIAL | frozenset("}")
-_IN_BRACE_DOUBLE = frozenset("}\"\\$`\0")
+_IN_BRACE_DOUBLE = frozenset('}"\\$`\0')
 
 
 def ansi_escape(s: str, i: int) -> tuple[str, int]:

@@ -17,13 +17,23 @@ if TYPE_CHECKING:
     from guardhook.analysis.facts import Facts
 
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_OPS = {"read": "read", "write": "write", "edit": "write", "delete": "delete", "move_from": "move", "move_to": "write", "move": "move"}
+_OPS = {
+    "read": "read",
+    "write": "write",
+    "edit": "write",
+    "delete": "delete",
+    "move_from": "move",
+    "move_to": "write",
+    "move": "move",
+}
 # Argument keys of MCP tools, folded: what their values are.
 _PATH_KEYS = frozenset((
     "path", "file_path", "filepath", "file", "filename", "file_name", "target", "target_path", "targetpath", "destination", "dest", "dst", "source", "src", "source_path", "destination_path",
     "directory", "dir", "folder", "uri", "relative_path", "relativepath", "absolute_path", "absolutepath", "notebook_path", "paths", "files", "old_path", "new_path", "from", "to", "output", "output_path", "outputpath", "input_path", "root", "repo_path", "workdir",
 ))  # fmt: skip
-_COMMAND_KEYS = frozenset(("command", "cmd", "script", "shell_command", "command_line", "commandline", "bash", "shell", "exec", "commands"))
+_COMMAND_KEYS = frozenset(
+    ("command", "cmd", "script", "shell_command", "command_line", "commandline", "bash", "shell", "exec", "commands")
+)
 _URL_KEYS = frozenset(("url", "uri", "urls", "endpoint", "href", "link", "webhook", "webhook_url", "base_url"))
 _SQL_KEYS = frozenset(("sql", "query", "statement", "queries"))
 _CODE_KEYS = {"python_code": "python", "python": "python", "javascript": "node", "js": "node"}
@@ -36,11 +46,15 @@ def analyse(event: Event, facts: Facts) -> list[Effect]:
     try:
         _event(walker, event)
     except Unparsable as error:
-        walker.effects.append(Effect("unverified", detail=error.why, flags=frozenset(("cap",) if error.cap else ("syntax",))))
+        walker.effects.append(
+            Effect("unverified", detail=error.why, flags=frozenset(("cap",) if error.cap else ("syntax",)))
+        )
     except RecursionError:
         walker.effects.append(Effect("unverified", detail="nested too deep", flags=frozenset(("cap",))))
     except Exception as error:  # the gate must get an answer whatever happens in here
-        walker.effects.append(Effect("unverified", detail=f"the analyser failed: {type(error).__name__}", flags=frozenset(("internal",))))
+        walker.effects.append(
+            Effect("unverified", detail=f"the analyser failed: {type(error).__name__}", flags=frozenset(("internal",)))
+        )
     return distinct(walker.effects)
 
 
@@ -99,7 +113,12 @@ def shell_command(walker: Walker, text: str, state: State) -> None:
     try:
         tree = parse(text, 0, walker.budget)
     except Unparsable as error:
-        walker.emit("unverified", detail=error.why, span=(error.at, len(text)), flags=frozenset(("cap",) if error.cap else ("syntax",)))
+        walker.emit(
+            "unverified",
+            detail=error.why,
+            span=(error.at, len(text)),
+            flags=frozenset(("cap",) if error.cap else ("syntax",)),
+        )
         return
     walker.seq(tree, state, None)
 
@@ -165,7 +184,13 @@ def _lookalike_path(walker: Walker, path: str) -> None:
         return
     other = locate(folded, "/", walker.facts)
     if other.classes & {"guard", "secret", "system"}:
-        walker.emit("lookalike", path=path, path_classes=other.classes, detail=f"{path!r} reads as {other.path!r}", flags=frozenset(("path",)))
+        walker.emit(
+            "lookalike",
+            path=path,
+            path_classes=other.classes,
+            detail=f"{path!r} reads as {other.path!r}",
+            flags=frozenset(("path",)),
+        )
 
 
 def _content(walker: Walker, path: str, content: str) -> None:
@@ -174,7 +199,9 @@ def _content(walker: Walker, path: str, content: str) -> None:
     if any(c in _BIDI or 0xE0000 <= ord(c) <= 0xE0FFF for c in hidden):
         bad = [c for c in hidden if c in _BIDI or 0xE0000 <= ord(c) <= 0xE0FFF]
         flags = {"content"} | ({"bidi"} if any(c in _BIDI for c in bad) else {"tag"})
-        walker.emit("invisible", flags=frozenset(flags), path=path, detail=", ".join(f"U+{ord(c):04X}" for c in bad[:8]))
+        walker.emit(
+            "invisible", flags=frozenset(flags), path=path, detail=", ".join(f"U+{ord(c):04X}" for c in bad[:8])
+        )
 
 
 def _url(walker: Walker, url: str) -> None:
@@ -212,7 +239,33 @@ def _mcp_operation(name: str) -> str:
         return "delete"
     if any(w in ("move", "rename", "mv") for w in words):
         return "move"
-    if any(w in ("write", "edit", "create", "update", "append", "save", "put", "patch", "insert", "replace", "modify", "copy", "mkdir", "set", "upload", "store", "touch", "apply", "add", "overwrite", "download") for w in words):
+    if any(
+        w
+        in (
+            "write",
+            "edit",
+            "create",
+            "update",
+            "append",
+            "save",
+            "put",
+            "patch",
+            "insert",
+            "replace",
+            "modify",
+            "copy",
+            "mkdir",
+            "set",
+            "upload",
+            "store",
+            "touch",
+            "apply",
+            "add",
+            "overwrite",
+            "download",
+        )
+        for w in words
+    ):
         return "write"
     return "read"
 
@@ -224,7 +277,17 @@ def _camel(word: str) -> list[str]:
     return [word]
 
 
-def _mcp_arguments(walker: Walker, value: object, tool: str, op: str, state: State, seen: set[str], commands: set[str], urls: set[str], depth: int) -> None:
+def _mcp_arguments(
+    walker: Walker,
+    value: object,
+    tool: str,
+    op: str,
+    state: State,
+    seen: set[str],
+    commands: set[str],
+    urls: set[str],
+    depth: int,
+) -> None:
     if depth > 6 or not isinstance(value, dict):
         if isinstance(value, list) and depth <= 6:
             for item in value[:64]:
@@ -232,7 +295,13 @@ def _mcp_arguments(walker: Walker, value: object, tool: str, op: str, state: Sta
         return
     for raw, item in value.items():
         key = str(raw).lower().replace("-", "_")
-        texts = [item] if isinstance(item, str) else [i for i in item if isinstance(i, str)][:64] if isinstance(item, list) else []
+        texts = (
+            [item]
+            if isinstance(item, str)
+            else [i for i in item if isinstance(i, str)][:64]
+            if isinstance(item, list)
+            else []
+        )
         if key in _COMMAND_KEYS and texts:
             joined = [" ".join(texts)] if isinstance(item, list) and key not in ("commands",) else texts
             arguments = value.get("args") or value.get("arguments")
@@ -257,11 +326,17 @@ def _mcp_arguments(walker: Walker, value: object, tool: str, op: str, state: Sta
                     continue
                 kind = op
                 if op == "move":
-                    kind = "move_from" if key in ("source", "src", "source_path", "from", "old_path", "path") else "move_to"
+                    kind = (
+                        "move_from"
+                        if key in ("source", "src", "source_path", "from", "old_path", "path")
+                        else "move_to"
+                    )
                 elif op == "write" and key in ("source", "src", "source_path", "input_path", "from"):
                     kind = "read"
                 note_text(walker, text, "path")
-                file_effect(walker, kind, text, value.get("content") if isinstance(value.get("content"), str) else None, state)
+                file_effect(
+                    walker, kind, text, value.get("content") if isinstance(value.get("content"), str) else None, state
+                )
         if key in _SQL_KEYS and texts and (_database_tool(tool) or _sql_like(texts[0])):
             from guardhook.analysis.programs.databases import statements
 
@@ -279,11 +354,25 @@ def _mcp_arguments(walker: Walker, value: object, tool: str, op: str, state: Sta
 
 def _operation_word(text: str, arguments: dict[str, object]) -> bool:
     """`command` is an operation of an editor tool, not a shell line."""
-    return text in ("view", "create", "str_replace", "insert", "undo_edit", "delete", "read", "write", "list", "append") and bool(set(arguments) & {"path", "file_path"})
+    return text in (
+        "view",
+        "create",
+        "str_replace",
+        "insert",
+        "undo_edit",
+        "delete",
+        "read",
+        "write",
+        "list",
+        "append",
+    ) and bool(set(arguments) & {"path", "file_path"})
 
 
 def _database_tool(tool: str) -> bool:
-    return any(w in tool for w in ("sql", "query", "database", "db", "postgres", "mysql", "sqlite", "execute", "bigquery", "snowflake"))
+    return any(
+        w in tool
+        for w in ("sql", "query", "database", "db", "postgres", "mysql", "sqlite", "execute", "bigquery", "snowflake")
+    )
 
 
 def _sql_like(text: str) -> bool:
@@ -296,7 +385,9 @@ def _language_of(arguments: dict[str, object]) -> str:
     if isinstance(named, str):
         from guardhook.analysis.programs.index import language
 
-        return language(named.lower()) or {"javascript": "node", "js": "node", "typescript": "node", "shell": "sh"}.get(named.lower(), "python")
+        return language(named.lower()) or {"javascript": "node", "js": "node", "typescript": "node", "shell": "sh"}.get(
+            named.lower(), "python"
+        )
     return "python"
 
 
@@ -310,7 +401,12 @@ def patch_targets(text: str) -> list[tuple[str, str]]:
         line = line.strip(_SPACES)
         if not line.startswith("*** "):
             continue
-        for head, kind in (("*** Add File:", "write"), ("*** Update File:", "write"), ("*** Delete File:", "delete"), ("*** Move to:", "write")):
+        for head, kind in (
+            ("*** Add File:", "write"),
+            ("*** Update File:", "write"),
+            ("*** Delete File:", "delete"),
+            ("*** Move to:", "write"),
+        ):
             if line.startswith(head):
                 path = line[len(head) :].strip(_SPACES)
                 if head == "*** Move to:" and out:

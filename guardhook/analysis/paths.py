@@ -53,7 +53,9 @@ _SECRET_PLACES = (
 )  # fmt: skip
 # Folders that hold keys beside harmless files: only a glob, a hole or the folder itself (copied, packed) counts.
 _SECRET_FOLDERS = (".ssh", ".aws", ".kube", ".gnupg", ".docker", ".azure", "gcloud")
-_SSH_PUBLIC = frozenset(("known_hosts", "config", "authorized_keys", "known_hosts.old", "environment", "rc", "config.d", "allowed_signers"))
+_SSH_PUBLIC = frozenset(
+    ("known_hosts", "config", "authorized_keys", "known_hosts.old", "environment", "rc", "config.d", "allowed_signers")
+)
 
 _REGENERABLE = frozenset((
     "node_modules", "dist", "build", "target", "out", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".nox", ".venv", "venv",
@@ -331,7 +333,11 @@ def _secret(path: str, facts: Facts) -> bool:
             return False
         if name in _SECRET_NAMES:
             below = _SECRET_ONLY_BELOW.get(name)
-            if below is None or any("/" + folder + "/" in path for folder in below) or (name == "sudoers" and path == "/etc/sudoers"):
+            if (
+                below is None
+                or any("/" + folder + "/" in path for folder in below)
+                or (name == "sudoers" and path == "/etc/sudoers")
+            ):
                 return True
         if name.startswith(".env.") or (name.startswith(".env") and name[4:5] in ("-", "_")):
             return True
@@ -349,12 +355,14 @@ def _secret(path: str, facts: Facts) -> bool:
             return name not in (".*", "." + STAR, STAR)
         if lead.endswith((".pem", ".p12", ".pfx")) and MARKS.isdisjoint(lead):
             return True
-        if "id_" in name and matches(name, "id_rsa") or matches(name, "id_ed25519") and name.startswith("id"):
+        if ("id_" in name and matches(name, "id_rsa")) or (matches(name, "id_ed25519") and name.startswith("id")):
             return True
         if name.startswith(".env" + STAR) or name.startswith(".env." + STAR):
             return True
         for folder in _SECRET_FOLDERS:
-            if "/" + folder + "/" in path and (matches(name, "id_rsa") or matches(name, "credentials") or matches(name, "config")):
+            if "/" + folder + "/" in path and (
+                matches(name, "id_rsa") or matches(name, "credentials") or matches(name, "config")
+            ):
                 return True
     if path.endswith(_SECRET_FOLDERS) and path.rpartition("/")[2] in _SECRET_FOLDERS:
         return path.rpartition("/")[2] in (".ssh", ".gnupg", ".aws")
@@ -364,7 +372,12 @@ def _secret(path: str, facts: Facts) -> bool:
         at = slashed.find(lead + "/")
         if at >= 0:
             rest = slashed[at + len(lead) + 1 :]
-            if not below or rest == below or rest.startswith(below + "/") or (HOLE in rest and below.startswith(rest.split(HOLE)[0])):
+            if (
+                not below
+                or rest == below
+                or rest.startswith(below + "/")
+                or (HOLE in rest and below.startswith(rest.split(HOLE)[0]))
+            ):
                 return True
         elif not below and slashed.endswith(lead):
             return True
@@ -377,4 +390,6 @@ def _regenerable(path: str) -> bool:
         if part in _REGENERABLE:
             return True
     last = path.rpartition("/")[2].lower()
-    return last.endswith((".pyc", ".pyo", ".log", ".tmp", ".o", ".egg-info", ".bak", ".swp", ".ds_store", "~", ".class", ".tsbuildinfo"))
+    return last.endswith(
+        (".pyc", ".pyo", ".log", ".tmp", ".o", ".egg-info", ".bak", ".swp", ".ds_store", "~", ".class", ".tsbuildinfo")
+    )

@@ -14,7 +14,14 @@ _RC = frozenset((
     ".tcshrc", ".login", ".xprofile", ".xinitrc", ".xsessionrc", ".inputrc", ".config/fish/config.fish", ".bash_aliases", ".pam_environment",
     ".config/powershell/profile.ps1", ".vimrc", ".emacs", ".pythonrc", ".config/nvim/init.lua", ".config/nvim/init.vim",
 ))  # fmt: skip
-_RC_FOLDERS = (".config/fish/conf.d/", ".bashrc.d/", ".zshrc.d/", ".config/environment.d/", ".oh-my-zsh/custom/", ".config/powershell/")
+_RC_FOLDERS = (
+    ".config/fish/conf.d/",
+    ".bashrc.d/",
+    ".zshrc.d/",
+    ".config/environment.d/",
+    ".oh-my-zsh/custom/",
+    ".config/powershell/",
+)
 # (prefix, flag)
 _STARTED = (
     ("/etc/cron", "cron"), ("/var/spool/cron", "cron"), ("/etc/anacrontab", "cron"), ("/etc/crontab", "cron"), ("/etc/systemd/", "systemd"), ("/lib/systemd/", "systemd"),
@@ -41,18 +48,34 @@ def note_write(walker: Walker, kind: str, place: Place, flags: frozenset[str], s
     if "guard" in place.classes and not ("guard-folder" in place.flags and kind == "write"):
         which = "guardhook's own files" if "guard-own" in flags else "the hook settings of a harness"
         named = {f for f in flags if f.startswith("guard-")}
-        walker.emit("guard_change", path=place.path, path_classes=place.classes, flags=frozenset((kind, "file", *named)), detail=f"{kind} of {which}", span=span)
+        walker.emit(
+            "guard_change",
+            path=place.path,
+            path_classes=place.classes,
+            flags=frozenset((kind, "file", *named)),
+            detail=f"{kind} of {which}",
+            span=span,
+        )
     if walker.inside == "container":
         return
     if kind in ("write", "move", "link"):
         where = persist_flag(place, walker.facts.home)
         if where:
             more = {where} | ({"append"} if "append" in flags else set())
-            walker.emit("persist", path=place.path, path_classes=place.classes, flags=frozenset(more), detail=place.path, span=span)
+            walker.emit(
+                "persist",
+                path=place.path,
+                path_classes=place.classes,
+                flags=frozenset(more),
+                detail=place.path,
+                span=span,
+            )
     if kind in ("write", "move", "chmod", "chown", "delete"):
         for prefix, flag in _PRIVILEGE:
             if place.text.startswith(prefix):
-                walker.emit("privilege", path=place.path, flags=frozenset((flag,)), detail=f"{kind} of {place.path}", span=span)
+                walker.emit(
+                    "privilege", path=place.path, flags=frozenset((flag,)), detail=f"{kind} of {place.path}", span=span
+                )
                 break
 
 

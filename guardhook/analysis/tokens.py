@@ -33,10 +33,7 @@ def tokens(code: str, language: str) -> list[Token]:
             i = _name(code, i, language, out)
         elif c in "'\"`":
             i = _string(code, i, language, "", out)
-        elif c == "#" and language in _HASH:
-            j = code.find("\n", i)
-            i = n if j < 0 else j
-        elif c == "-" and code.startswith("--", i) and language == "lua":
+        elif (c == "#" and language in _HASH) or (c == "-" and code.startswith("--", i) and language == "lua"):
             j = code.find("\n", i)
             i = n if j < 0 else j
         elif c == "/" and language in _SLASHES and code.startswith(("//", "/*"), i):
@@ -46,7 +43,14 @@ def tokens(code: str, language: str) -> list[Token]:
             else:
                 j = code.find("*/", i + 2)
                 i = n if j < 0 else j + 2
-        elif c == "%" and language == "ruby" and i + 2 < n and code[i + 1] in "xqQwWi" and not code[i + 2].isalnum() and code[i + 2] not in " =":
+        elif (
+            c == "%"
+            and language == "ruby"
+            and i + 2 < n
+            and code[i + 1] in "xqQwWi"
+            and not code[i + 2].isalnum()
+            and code[i + 2] not in " ="
+        ):
             i = _ruby_percent(code, i, out)
         elif c in _DIGITS:
             j = i + 1
@@ -77,7 +81,12 @@ def _name(code: str, i: int, language: str, out: list[Token]) -> int:
         k = j
         while k < n and code[k] == " ":
             k += 1
-        if k < n and not code[k].isalnum() and code[k] not in "=,;)_ \n" and not (code[k] == "-" and code.startswith("->", k)):
+        if (
+            k < n
+            and not code[k].isalnum()
+            and code[k] not in "=,;)_ \n"
+            and not (code[k] == "-" and code.startswith("->", k))
+        ):
             return _perl_quote(code, k, name, out)
     if language == "ruby" and j < n and code[j] in "?!" and not code.startswith("=", j + 1):
         j += 1

@@ -112,7 +112,7 @@ class State:
         self.vars: dict[str, Val | Alt | list[Val]] = {}
         self.functions: dict[str, Node] = {}
         self.aliases: dict[str, str] = {}
-        self.cwd: str | None | Alt = cwd  # None: not known
+        self.cwd: str | Alt | None = cwd  # None: not known
         self.old: str | None = None
         self.stack: list[str | None] = []
         self.arguments: list[Val] = []

@@ -179,7 +179,12 @@ class Walker:
         except Unparsable as error:
             if error.cap:
                 raise
-            self.emit("unverified", detail=f"a text that is run can't be read: {error.why}", span=self.base, flags=frozenset(("nested",)))
+            self.emit(
+                "unverified",
+                detail=f"a text that is run can't be read: {error.why}",
+                span=self.base,
+                flags=frozenset(("nested",)),
+            )
             return UNKNOWN
         finally:
             self.depth -= 1
@@ -192,7 +197,12 @@ class Walker:
         if text.strip(HOLE + " \n\t;"):
             return self.run_text(text, state, stdin, span)
         if HOLE in text and not value.taint & _EXECUTED and value.origin not in _TRUSTED_OUTPUT:
-            self.emit("run_dynamic", flags=frozenset((how,)), detail=value.raw or value.origin or "its text isn't known", span=span)
+            self.emit(
+                "run_dynamic",
+                flags=frozenset((how,)),
+                detail=value.raw or value.origin or "its text isn't known",
+                span=span,
+            )
         return unknown(value)
 
     def note_origin(self, value: Val, span: tuple[int, int] | None, how: str) -> None:
@@ -240,7 +250,13 @@ class Walker:
     def _define(self, node: Function, state: State) -> None:
         state.functions = {**state.functions, node.name: node.body}
         if _bombs(node.body, node.name):
-            self.emit("process", program=node.name, flags=frozenset(("fork-bomb",)), detail="a function that starts itself twice", span=self.span(node))
+            self.emit(
+                "process",
+                program=node.name,
+                flags=frozenset(("fork-bomb",)),
+                detail="a function that starts itself twice",
+                span=self.span(node),
+            )
 
     def _compound(self, node: Node, state: State, stdin: Val | None) -> Val:
         if isinstance(node, Group):
@@ -417,7 +433,9 @@ class Walker:
 
     # --- redirections
 
-    def redirect(self, redirects: list[Redirect], state: State, stdin: Val | None) -> tuple[Val | None, list[tuple[str, bool]], str]:
+    def redirect(
+        self, redirects: list[Redirect], state: State, stdin: Val | None
+    ) -> tuple[Val | None, list[tuple[str, bool]], str]:
         """Standard input, the files that standard output goes to, and the host when a stream goes to the network."""
         sinks: list[tuple[str, bool]] = []
         network = ""
@@ -458,7 +476,14 @@ class Walker:
 
     def _dev_tcp(self, text: str, span: tuple[int, int]) -> str:
         host, _, port = text.split("/", 3)[3].partition("/")
-        self.emit("connect", program="/dev/tcp", host=host.replace(HOLE, "…"), flags=frozenset(("raw", "upload")), detail=f"port {port}".replace(HOLE, "…"), span=span)
+        self.emit(
+            "connect",
+            program="/dev/tcp",
+            host=host.replace(HOLE, "…"),
+            flags=frozenset(("raw", "upload")),
+            detail=f"port {port}".replace(HOLE, "…"),
+            span=span,
+        )
         return host.replace(HOLE, "…") or "…"
 
     def deliver(self, out: Val, sinks: list[tuple[str, bool]]) -> Val:

@@ -11,8 +11,28 @@ if TYPE_CHECKING:
     from guardhook.analysis.programs.index import Handler
 
 # Options that start the harness without the user's hooks.
-_OFF = frozenset(("--safe-mode", "--bare", "--simple", "--dangerously-bypass-hook-trust", "--ignore-user-config", "--no-hooks", "--disable-hooks", "--skip-hooks"))
-_SOURCES = ("--setting-sources", "--settings", "--config", "-c", "--disable", "--enable", "--system-settings", "--managed-settings")
+_OFF = frozenset(
+    (
+        "--safe-mode",
+        "--bare",
+        "--simple",
+        "--dangerously-bypass-hook-trust",
+        "--ignore-user-config",
+        "--no-hooks",
+        "--disable-hooks",
+        "--skip-hooks",
+    )
+)
+_SOURCES = (
+    "--setting-sources",
+    "--settings",
+    "--config",
+    "-c",
+    "--disable",
+    "--enable",
+    "--system-settings",
+    "--managed-settings",
+)
 # Options that let it act without asking.
 _UNATTENDED = frozenset(("--dangerously-skip-permissions", "--dangerously-bypass-approvals-and-sandbox", "--yolo", "--full-auto", "--allow-all-tools", "-y", "--force", "--trust-all-tools", "--auto-approve", "--allow-all", "--no-sandbox"))  # fmt: skip
 
@@ -22,7 +42,11 @@ def _agent(call: Call) -> Val:
     for index, text in enumerate(texts):
         name, equals, value = text.partition("=")
         following = texts[index + 1] if index + 1 < len(texts) else ""
-        if name in _OFF or (name.startswith("--") and len(name) > 5 and any(o.startswith(name) for o in ("--safe-mode", "--dangerously-bypass-hook-trust"))):
+        if name in _OFF or (
+            name.startswith("--")
+            and len(name) > 5
+            and any(o.startswith(name) for o in ("--safe-mode", "--dangerously-bypass-hook-trust"))
+        ):
             call.emit("guard_change", ("switch", "option"), detail=f"{call.name} {name}")
         elif name in _SOURCES:
             given = value if equals else following
@@ -30,18 +54,47 @@ def _agent(call: Call) -> Val:
                 call.emit("guard_change", ("switch", "option"), detail=f"{call.name} --disable {given}")
             elif name == "--setting-sources" and "user" not in given:
                 call.emit("guard_change", ("switch", "option"), detail=f"{call.name} leaves the user's settings out")
-            elif guard.settings_text(given) or (name in ("-c", "--config") and given.replace(" ", "").startswith(("hooks", "features.hooks", "features.codex_hooks")) and "true" not in given):
+            elif guard.settings_text(given) or (
+                name in ("-c", "--config")
+                and given.replace(" ", "").startswith(("hooks", "features.hooks", "features.codex_hooks"))
+                and "true" not in given
+            ):
                 call.emit("guard_change", ("switch", "option"), detail=f"{call.name} {name} {given[:60]}")
-        elif name in _UNATTENDED and call.name in ("claude", "codex", "gemini", "qwen", "copilot", "cursor-agent", "aider", "crush", "droid", "kiro-cli", "opencode", "goose-agent", "amp"):
+        elif name in _UNATTENDED and call.name in (
+            "claude",
+            "codex",
+            "gemini",
+            "qwen",
+            "copilot",
+            "cursor-agent",
+            "aider",
+            "crush",
+            "droid",
+            "kiro-cli",
+            "opencode",
+            "goose-agent",
+            "amp",
+        ):
             if name in ("-y", "--force") and call.name not in ("gemini", "qwen", "cursor-agent"):
                 continue
             call.emit("run", ("unattended-agent",), detail=f"{call.name} {name}")
     words = [t for t in texts if not t.startswith("-")]
-    if words[:1] == ["hooks"] and len(words) > 1 and words[1] in ("disable", "remove", "uninstall", "off", "disable-all", "delete"):
+    if (
+        words[:1] == ["hooks"]
+        and len(words) > 1
+        and words[1] in ("disable", "remove", "uninstall", "off", "disable-all", "delete")
+    ):
         call.emit("guard_change", ("switch", "command"), detail=f"{call.name} {' '.join(words[:2])}")
-    if words[:1] in (["extensions"], ["extension"], ["plugin"], ["plugins"]) and len(words) > 1 and words[1] in ("disable", "remove", "uninstall") and any("guardhook" in w for w in words):
+    if (
+        words[:1] in (["extensions"], ["extension"], ["plugin"], ["plugins"])
+        and len(words) > 1
+        and words[1] in ("disable", "remove", "uninstall")
+        and any("guardhook" in w for w in words)
+    ):
         call.emit("guard_change", ("uninstall",), detail=f"{call.name} {' '.join(words[:3])}")
-    if words[:2] in (["config", "set"], ["config", "unset"], ["settings", "set"], ["features", "disable"]) and ("hook" in " ".join(words[2:]).lower()):
+    if words[:2] in (["config", "set"], ["config", "unset"], ["settings", "set"], ["features", "disable"]) and (
+        "hook" in " ".join(words[2:]).lower()
+    ):
         call.emit("guard_change", ("switch", "command"), detail=f"{call.name} {' '.join(words)[:80]}")
     return UNKNOWN
 

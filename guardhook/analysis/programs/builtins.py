@@ -358,10 +358,6 @@ def _getopts(call: Call) -> Val:
     return EMPTY
 
 
-
-
-
-
 HANDLERS = {
     ":": _nothing, "true": _nothing, "false": _nothing, "exit": _nothing, "return": _nothing, "logout": _nothing, "wait": _nothing, "ulimit": _nothing,
     "umask": _nothing, "dirs": _nothing, "shopt": _nothing, "setopt": _nothing, "test": _test, "[": _test,

@@ -21,7 +21,26 @@ _VERBS: dict[str, tuple[str, ...]] = {
     "badblocks": ("-w", "-n"), "asr": ("restore",), "tune2fs": (), "lvreduce": (), "lvremove": (), "vgremove": (), "pvremove": (), "blkdiscard": (), "wipefs": ("-a", "--all", "-o", "--offset", "-af", "-fa"),
 }  # fmt: skip
 _ALWAYS = frozenset(("mkfs", "mke2fs", "newfs", "newfs_apfs", "mkswap", "blkdiscard", "lvremove", "vgremove", "pvremove", "lvreduce", "fdisk", "sfdisk", "gdisk", "cfdisk", "sg_format", "format"))  # fmt: skip
-_READING = frozenset(("-l", "--list", "-d", "--dump", "--help", "-h", "-V", "--version", "--info", "-n", "--dry-run", "-p", "--print", "print", "list", "status"))
+_READING = frozenset(
+    (
+        "-l",
+        "--list",
+        "-d",
+        "--dump",
+        "--help",
+        "-h",
+        "-V",
+        "--version",
+        "--info",
+        "-n",
+        "--dry-run",
+        "-p",
+        "--print",
+        "print",
+        "list",
+        "status",
+    )
+)
 
 
 def _disk(call: Call) -> Val:
@@ -30,7 +49,7 @@ def _disk(call: Call) -> Val:
     always = name in _ALWAYS or name.startswith("mkfs.")
     verbs = _VERBS.get(name, ())
     hit = next((t for t in texts if t in verbs or t.partition("=")[0] in verbs), "")
-    if not hit and not (always and not (set(texts) & _READING)) or not texts:
+    if (not hit and not (always and not (set(texts) & _READING))) or not texts:
         return UNKNOWN
     devices = [a for a in call.args if a.text.startswith("/dev/") or HOLE in a.text]
     flags = {"disk", "loses-data", name if len(name) < 16 else "disk"}
@@ -44,7 +63,13 @@ def _disk(call: Call) -> Val:
         return UNKNOWN
     for value in devices:
         place = call.place(value)
-        call.emit("write", flags | place.flags, path=place.path, path_classes=place.classes | {"device"}, detail=f"{name} {hit}".strip())
+        call.emit(
+            "write",
+            flags | place.flags,
+            path=place.path,
+            path_classes=place.classes | {"device"},
+            detail=f"{name} {hit}".strip(),
+        )
     return UNKNOWN
 
 
@@ -59,7 +84,9 @@ def _mount(call: Call) -> Val:
     if len([t for t in texts if not t.startswith("-")]) >= 2:
         call.emit("privilege", ("mount",), detail=" ".join(call.argv)[:80])
         operands = options(call.args, short="otTLU", long=("--options", "--types")).rest
-        if len(operands) >= 2 and ("--bind" in texts or "bind" in " ".join(texts) or "--rbind" in texts or "-B" in texts):
+        if len(operands) >= 2 and (
+            "--bind" in texts or "bind" in " ".join(texts) or "--rbind" in texts or "-B" in texts
+        ):
             # From here on the target shows the source.
             target = call.place(operands[1])
             call.walker.mounts.append((call.place(operands[0]).text, target.text))

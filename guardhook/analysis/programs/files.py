@@ -10,7 +10,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from guardhook.analysis.programs.index import Handler
 
-_RM_LONG = ("--force", "--recursive", "--no-preserve-root", "--preserve-root", "--interactive", "--one-file-system", "--dir", "--verbose")
+_RM_LONG = (
+    "--force",
+    "--recursive",
+    "--no-preserve-root",
+    "--preserve-root",
+    "--interactive",
+    "--one-file-system",
+    "--dir",
+    "--verbose",
+)
 
 
 def _rm(call: Call) -> Val:
@@ -39,7 +48,11 @@ def _rmdir(call: Call) -> Val:
 def _shred(call: Call) -> Val:
     opts = options(call.args, short="nsl", long=("--iterations", "--size", "--length"))
     for value in opts.rest:
-        call.change("delete", value, {"force", "overwrite"} | ({"recursive"} if opts.has("-r") and call.name != "shred" else set()))
+        call.change(
+            "delete",
+            value,
+            {"force", "overwrite"} | ({"recursive"} if opts.has("-r") and call.name != "shred" else set()),
+        )
     return EMPTY
 
 
@@ -66,7 +79,9 @@ def _truncate(call: Call) -> Val:
 
 def _copy(call: Call) -> Val:
     moving = call.name in ("mv", "gmv", "move")
-    opts = options(call.args, short="tSmog", long=("--target-directory", "--suffix", "--mode", "--owner", "--group", "--backup"))
+    opts = options(
+        call.args, short="tSmog", long=("--target-directory", "--suffix", "--mode", "--owner", "--group", "--backup")
+    )
     operands = list(opts.rest)
     target = opts.value("-t", "--target-directory")
     if call.name in ("install", "ginstall") and opts.has("-d", "--directory"):
@@ -95,7 +110,9 @@ def _copy(call: Call) -> Val:
         walker.files[place.text] = content
         if not into:
             inside = walker.facts.is_dir(place.text) if _definite(place.text) else None
-            if inside or (inside is None and place.text in (walker.home, "/tmp", "/") or target.text in (".", "..", "~", "./")):
+            if inside or (
+                (inside is None and place.text in (walker.home, "/tmp", "/")) or target.text in (".", "..", "~", "./")
+            ):
                 place = call.change("write", Val(place.text + "/" + name), {*more, call.name})
                 walker.files[place.text] = content
         if value.text.startswith("/dev/null") and not moving:
@@ -113,7 +130,11 @@ def _taken(call: Call, value: Val, moving: bool, recursive: bool) -> Val:
     if moving:
         place = call.change("move", value)
         known = walker.files.pop(place.text, None)
-        return known if known is not None else Val(HOLE, frozenset(("secret",)) if "secret" in place.classes else frozenset(), place.path)
+        return (
+            known
+            if known is not None
+            else Val(HOLE, frozenset(("secret",)) if "secret" in place.classes else frozenset(), place.path)
+        )
     return call.read(value, ("recursive", "copy") if recursive else ("copy",))
 
 
@@ -122,7 +143,11 @@ def _ln(call: Call) -> Val:
     operands = list(opts.rest)
     target = opts.value("-t", "--target-directory")
     if target is None:
-        target = operands.pop() if len(operands) > 1 else Val(operands[0].text.rstrip("/").rpartition("/")[2] if operands else "")
+        target = (
+            operands.pop()
+            if len(operands) > 1
+            else Val(operands[0].text.rstrip("/").rpartition("/")[2] if operands else "")
+        )
     more = {"link"} | ({"force"} if opts.has("-f", "--force") else set())
     if operands and target.text:
         source = call.place(operands[0])
@@ -130,7 +155,11 @@ def _ln(call: Call) -> Val:
         if source.classes & {"secret", "guard", "system", "root"}:
             call.emit("write", {"link-to", *source.flags}, path=source.path, path_classes=source.classes)
         known = call.walker.files.get(source.text)
-        call.walker.files[place.text] = known if known is not None else Val(HOLE, frozenset(("secret",)) if "secret" in source.classes else frozenset(), source.path)
+        call.walker.files[place.text] = (
+            known
+            if known is not None
+            else Val(HOLE, frozenset(("secret",)) if "secret" in source.classes else frozenset(), source.path)
+        )
     return EMPTY
 
 
@@ -148,7 +177,13 @@ def _chmod(call: Call) -> Val:
     for value in operands:
         place = call.change("chmod", value, flags)
         if "setuid" in flags:
-            call.emit("privilege", ("setuid",), path=place.path, path_classes=place.classes, detail=f"set-user-id on {place.path}")
+            call.emit(
+                "privilege",
+                ("setuid",),
+                path=place.path,
+                path_classes=place.classes,
+                detail=f"set-user-id on {place.path}",
+            )
     return EMPTY
 
 
@@ -287,7 +322,9 @@ _NARROWING = frozenset((
 def _find(call: Call) -> Val:
     args = call.args
     index = 0
-    while index < len(args) and args[index].text in ("-H", "-L", "-P") or (index < len(args) and args[index].text.startswith(("-O", "-D"))):
+    while (index < len(args) and args[index].text in ("-H", "-L", "-P")) or (
+        index < len(args) and args[index].text.startswith(("-O", "-D"))
+    ):
         index += 1
     roots: list[Val] = []
     while index < len(args) and not args[index].text.startswith(("-", "(", "!", ")")):
@@ -295,7 +332,11 @@ def _find(call: Call) -> Val:
         index += 1
     roots = roots or [Val(".")]
     expression = args[index:]
-    names = [expression[i + 1].text for i, a in enumerate(expression[:-1]) if a.text in ("-name", "-iname", "-path", "-ipath", "-wholename")]
+    names = [
+        expression[i + 1].text
+        for i, a in enumerate(expression[:-1])
+        if a.text in ("-name", "-iname", "-path", "-ipath", "-wholename")
+    ]
     negated = any(a.text in ("!", "-not") for a in expression)
     narrowed = any(a.text in _NARROWING for a in expression) and (not names or any(n.strip("*./") for n in names))
     found = _found_values(roots, names, narrowed and not negated)
@@ -367,9 +408,17 @@ def _fd(call: Call) -> Val:
             at = texts.index(mark)
             words = call.args[at + 1 :]
             if words:
-                operands = options(call.args[:at], short="eEtdSoc", long=("--extension", "--exclude", "--type", "--max-depth", "--size", "--base-directory")).rest
+                operands = options(
+                    call.args[:at],
+                    short="eEtdSoc",
+                    long=("--extension", "--exclude", "--type", "--max-depth", "--size", "--base-directory"),
+                ).rest
                 root = operands[1].text if len(operands) > 1 else "."
-                base = Val(f"{root.rstrip('/')}/{STAR}" if not operands or operands[0].text in ("", ".", ".*") else f"{root.rstrip('/')}/{STAR}/x" + STAR)
+                base = Val(
+                    f"{root.rstrip('/')}/{STAR}"
+                    if not operands or operands[0].text in ("", ".", ".*")
+                    else f"{root.rstrip('/')}/{STAR}/x" + STAR
+                )
                 filled = [Val(w.text.replace("{}", base.text), w.taint) if "{" in w.text else w for w in words]
                 if not any("{" in w.text for w in words):
                     filled.append(base)
@@ -386,7 +435,16 @@ def _sed(call: Call) -> Val:
     operands = list(opts.rest)
     if not scripts and not opts.has("-f", "--file") and operands:
         scripts = [operands.pop(0).text]
-    in_place = any(a.text.startswith(("-i", "--in-place")) or (a.text.startswith("-") and not a.text.startswith("--") and "i" in a.text[1:] and set(a.text[1:].split("i")[0]) <= set("nErsuz")) for a in call.args)
+    in_place = any(
+        a.text.startswith(("-i", "--in-place"))
+        or (
+            a.text.startswith("-")
+            and not a.text.startswith("--")
+            and "i" in a.text[1:]
+            and set(a.text[1:].split("i")[0]) <= set("nErsuz")
+        )
+        for a in call.args
+    )
     if in_place and operands and operands[0].text == "" and len(operands) > 1:
         operands = operands[1:]  # BSD: sed -i '' script file
         if not opts.every("-e", "--expression"):
@@ -466,7 +524,21 @@ def _tar(call: Call) -> Val:
     args = list(call.args)
     if args and not args[0].text.startswith("-") and args[0].text.isalpha():
         args[0] = Val("-" + args[0].text)
-    opts = options(args, short="fCTXbIK", long=("--file", "--directory", "--files-from", "--to-command", "--checkpoint-action", "--use-compress-program", "--exclude", "--transform", "--rsh-command"))
+    opts = options(
+        args,
+        short="fCTXbIK",
+        long=(
+            "--file",
+            "--directory",
+            "--files-from",
+            "--to-command",
+            "--checkpoint-action",
+            "--use-compress-program",
+            "--exclude",
+            "--transform",
+            "--rsh-command",
+        ),
+    )
     for value in opts.every("--to-command", "--use-compress-program", "-I", "--rsh-command"):
         call.code(value, "inline")
     for value in opts.every("--checkpoint-action"):

@@ -11,7 +11,20 @@ if TYPE_CHECKING:
     from guardhook.analysis.call import Options
     from guardhook.analysis.programs.index import Handler
 
-_GLOBAL_VALUED = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--exec-path", "--attr-source", "--list-cmds"))
+_GLOBAL_VALUED = frozenset(
+    (
+        "-C",
+        "-c",
+        "--git-dir",
+        "--work-tree",
+        "--namespace",
+        "--super-prefix",
+        "--config-env",
+        "--exec-path",
+        "--attr-source",
+        "--list-cmds",
+    )
+)
 
 # Long options that matter, for abbreviations: git accepts any unambiguous beginning.
 _KNOWN = {
@@ -86,8 +99,41 @@ def _config_value(call: Call, given: Val, flags: set[str], aliases: dict[str, Va
     lowered = key.lower()
     if lowered.startswith("alias."):
         aliases[key[6:]] = Val(value, given.taint, given.origin)
-    elif lowered in _PROGRAM_KEYS or lowered.startswith(("filter.", "diff.", "merge.", "difftool.", "mergetool.", "pager.", "credential.")) and lowered.endswith((".clean", ".smudge", ".process", ".command", ".cmd", ".textconv", ".driver", ".helper")) or lowered.startswith("pager."):
-        if value.strip() not in ("", "cat", "less", "true", "false", "vim", "vi", "nano", ":", "less -R", "delta", "store", "cache", "osxkeychain", "manager", "no", "never", "ssh", "0", "1", "code --wait", "!gh auth git-credential", "more"):
+    elif (
+        lowered in _PROGRAM_KEYS
+        or (
+            lowered.startswith(("filter.", "diff.", "merge.", "difftool.", "mergetool.", "pager.", "credential."))
+            and lowered.endswith(
+                (".clean", ".smudge", ".process", ".command", ".cmd", ".textconv", ".driver", ".helper")
+            )
+        )
+        or lowered.startswith("pager.")
+    ):
+        if value.strip() not in (
+            "",
+            "cat",
+            "less",
+            "true",
+            "false",
+            "vim",
+            "vi",
+            "nano",
+            ":",
+            "less -R",
+            "delta",
+            "store",
+            "cache",
+            "osxkeychain",
+            "manager",
+            "no",
+            "never",
+            "ssh",
+            "0",
+            "1",
+            "code --wait",
+            "!gh auth git-credential",
+            "more",
+        ):
             text = value.removeprefix("!")
             call.code(Val(text, given.taint, given.origin), "git-config")
             call.emit("git", ("config-program",), git="-c", detail=f"{key} names a program")
@@ -122,7 +168,12 @@ def _subcommand(call: Call, args: list[Val], flags: set[str], aliases: dict[str,
         return UNKNOWN
     short, long = _VALUED.get(verb, ("", ()))
     opts = options(rest, short=short, long=long, known=_KNOWN.get(verb, ()))
-    if any(HOLE in a.text and a.text.startswith(HOLE) and not a.raw.startswith('"') for a in rest) and verb in ("push", "reset", "clean", "branch"):
+    if any(HOLE in a.text and a.text.startswith(HOLE) and not a.raw.startswith('"') for a in rest) and verb in (
+        "push",
+        "reset",
+        "clean",
+        "branch",
+    ):
         flags.add("unknown-arguments")
     handler = _SUBCOMMANDS.get(verb)
     detail = ""
@@ -131,7 +182,13 @@ def _subcommand(call: Call, args: list[Val], flags: set[str], aliases: dict[str,
         detail = handler(call, opts, rest, loses) or ""
     if opts.has("--no-verify") or (verb in ("commit", "merge") and opts.has("-n") and verb == "commit"):
         loses.add("hooks-bypass")
-    call.emit("git", loses, git=verb, detail=detail or " ".join(a.shown for a in args)[:160], argv=tuple(a.shown for a in rest))
+    call.emit(
+        "git",
+        loses,
+        git=verb,
+        detail=detail or " ".join(a.shown for a in args)[:160],
+        argv=tuple(a.shown for a in rest),
+    )
     return _output(call, verb, opts)
 
 
@@ -236,14 +293,12 @@ def _checkout(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
         out.update(("force", "loses-uncommitted"))
     elif opts.has("--ours", "--theirs"):
         out.update(("paths", "conflict"))
-    elif specs or opts.has("--pathspec-from-file"):
-        out.update(("paths", "loses-uncommitted"))
-    elif operands and _pathlike(operands[0]) and len(operands) == 1:
+    elif specs or opts.has("--pathspec-from-file") or (operands and _pathlike(operands[0]) and len(operands) == 1):
         out.update(("paths", "loses-uncommitted"))
     elif len(operands) >= 2:
         # `checkout REF PATH…`
         out.update(("paths", "loses-uncommitted"))
-    if "loses-uncommitted" in out and (not specs and operands in (["."], [":/"]) or specs in (["."], [":/"], ["*"])):
+    if "loses-uncommitted" in out and ((not specs and operands in (["."], [":/"])) or specs in (["."], [":/"], ["*"])):
         out.add("everything")
     return ""
 
@@ -356,7 +411,16 @@ def _filter(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     out.update(("rewrites", "loses-commits"))
     if opts.has("-f", "--force"):
         out.add("force")
-    for value in opts.every("--env-filter", "--tree-filter", "--index-filter", "--msg-filter", "--commit-filter", "--setup", "--tag-name-filter", "--parent-filter"):
+    for value in opts.every(
+        "--env-filter",
+        "--tree-filter",
+        "--index-filter",
+        "--msg-filter",
+        "--commit-filter",
+        "--setup",
+        "--tag-name-filter",
+        "--parent-filter",
+    ):
         before = len(call.walker.effects)
         call.code(value, "inline")
         # They work on copies of the history's trees.
@@ -434,7 +498,25 @@ def _config(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     elif key.startswith("alias.") and value.startswith("!"):
         out.add("alias-program")
         call.code(Val(value[1:]), "git-config", state=call.state.fork())
-    elif key in _PROGRAM_KEYS and value.split(" ")[0] not in ("vim", "vi", "nano", "code", "less", "cat", "ssh", "delta", "store", "cache", "osxkeychain", "manager", "true", "emacs", "manager-core", "nvim", ""):
+    elif key in _PROGRAM_KEYS and value.split(" ")[0] not in (
+        "vim",
+        "vi",
+        "nano",
+        "code",
+        "less",
+        "cat",
+        "ssh",
+        "delta",
+        "store",
+        "cache",
+        "osxkeychain",
+        "manager",
+        "true",
+        "emacs",
+        "manager-core",
+        "nvim",
+        "",
+    ):
         out.add("config-program")
         if key not in ("credential.helper", "gpg.program"):
             call.code(Val(value), "git-config", state=call.state.fork())
@@ -562,15 +644,66 @@ _SUBCOMMANDS = {
 
 
 def _gh(call: Call) -> Val:
-    operands = [a.text for a in options(call.args, short="RbtFXHfqmB", long=("--repo", "--body", "--title", "--body-file", "--method", "--header", "--field", "--raw-field", "--jq", "--input")).rest]
+    operands = [
+        a.text
+        for a in options(
+            call.args,
+            short="RbtFXHfqmB",
+            long=(
+                "--repo",
+                "--body",
+                "--title",
+                "--body-file",
+                "--method",
+                "--header",
+                "--field",
+                "--raw-field",
+                "--jq",
+                "--input",
+            ),
+        ).rest
+    ]
     opts = options(call.args, short="XfFH", long=("--method", "--field", "--raw-field", "--input"))
     pair = tuple(operands[:2])
-    if pair in (("repo", "delete"), ("repo", "archive"), ("release", "delete"), ("gist", "delete"), ("secret", "delete"), ("variable", "delete"), ("issue", "delete"), ("run", "delete"), ("cache", "delete"), ("ssh-key", "delete"), ("release", "delete-asset"), ("label", "delete"), ("project", "delete"), ("codespace", "delete")):
-        call.emit("git", ("remote-delete", f"{pair[0]}-{pair[1]}", "loses-remote" if pair[0] in ("repo", "release") else "remote-change"), git=f"gh-{pair[0]}", detail=" ".join(operands[:4]))
-    elif pair == ("repo", "edit") and any("visibility" in a.text for a in call.args) and "public" in " ".join(a.text for a in call.args):
+    if pair in (
+        ("repo", "delete"),
+        ("repo", "archive"),
+        ("release", "delete"),
+        ("gist", "delete"),
+        ("secret", "delete"),
+        ("variable", "delete"),
+        ("issue", "delete"),
+        ("run", "delete"),
+        ("cache", "delete"),
+        ("ssh-key", "delete"),
+        ("release", "delete-asset"),
+        ("label", "delete"),
+        ("project", "delete"),
+        ("codespace", "delete"),
+    ):
+        call.emit(
+            "git",
+            (
+                "remote-delete",
+                f"{pair[0]}-{pair[1]}",
+                "loses-remote" if pair[0] in ("repo", "release") else "remote-change",
+            ),
+            git=f"gh-{pair[0]}",
+            detail=" ".join(operands[:4]),
+        )
+    elif (
+        pair == ("repo", "edit")
+        and any("visibility" in a.text for a in call.args)
+        and "public" in " ".join(a.text for a in call.args)
+    ):
         call.emit("publish", ("repository",), detail="makes a repository public")
     elif pair == ("pr", "merge"):
-        call.emit("git", ("remote-change", "pr-merge") if not opts.has("--admin") else ("remote-change", "pr-merge", "hooks-bypass"), git="gh-pr", detail="merges a pull request")
+        call.emit(
+            "git",
+            ("remote-change", "pr-merge") if not opts.has("--admin") else ("remote-change", "pr-merge", "hooks-bypass"),
+            git="gh-pr",
+            detail="merges a pull request",
+        )
     elif pair == ("release", "create"):
         call.emit("publish", ("release",), detail="publishes a release")
     elif pair == ("auth", "token"):
@@ -579,7 +712,9 @@ def _gh(call: Call) -> Val:
     elif pair in (("secret", "set"), ("workflow", "run"), ("workflow", "disable")):
         call.emit("git", ("remote-change", f"{pair[0]}-{pair[1]}"), git=f"gh-{pair[0]}")
     elif pair == ("gist", "create"):
-        contents = [call.read(Val(o), ("upload",)) for o in operands[2:]] + ([call.stdin] if call.stdin is not None else [])
+        contents = [call.read(Val(o), ("upload",)) for o in operands[2:]] + (
+            [call.stdin] if call.stdin is not None else []
+        )
         call.emit("connect", ("upload", "gist"), host="gist.github.com")
         if any(c.taint & {"secret", "env-secret", "environment"} for c in contents):
             call.emit("secret_flow", ("network",), host="gist.github.com", detail="a secret into a gist")
@@ -613,11 +748,34 @@ def _svn(call: Call) -> Val:
     verb = texts[0] if texts else ""
     if verb in ("revert", "cleanup") and call.name == "svn":
         call.emit("git", ("loses-uncommitted",), git=f"svn-{verb}")
-    elif call.name == "hg" and (verb in ("strip", "purge", "rollback") or (verb in ("update", "up", "revert") and any(t in ("-C", "--clean", "--all", "-a") for t in texts))):
-        call.emit("git", ("loses-uncommitted", "loses-commits") if verb == "strip" else ("loses-uncommitted",), git=f"hg-{verb}")
+    elif call.name == "hg" and (
+        verb in ("strip", "purge", "rollback")
+        or (verb in ("update", "up", "revert") and any(t in ("-C", "--clean", "--all", "-a") for t in texts))
+    ):
+        call.emit(
+            "git",
+            ("loses-uncommitted", "loses-commits") if verb == "strip" else ("loses-uncommitted",),
+            git=f"hg-{verb}",
+        )
     elif call.name == "jj" and (verb == "abandon" or texts[:2] == ["op", "restore"]):
         call.emit("git", ("loses-commits",), git=f"jj-{verb}")
     return UNKNOWN
 
 
-HANDLERS: dict[str, Handler] = {"": _git, "git": _git, "gh": _gh, "glab": _gh, "hub": _hub, "git-filter-repo": _filter_repo, "bfg": _filter_repo, "svn": _svn, "hg": _svn, "jj": _svn, "lazygit": lambda call: UNKNOWN, "tig": lambda call: UNKNOWN, "repo": lambda call: UNKNOWN, "p4": lambda call: UNKNOWN, "sl": _svn}
+HANDLERS: dict[str, Handler] = {
+    "": _git,
+    "git": _git,
+    "gh": _gh,
+    "glab": _gh,
+    "hub": _hub,
+    "git-filter-repo": _filter_repo,
+    "bfg": _filter_repo,
+    "svn": _svn,
+    "hg": _svn,
+    "jj": _svn,
+    "lazygit": lambda call: UNKNOWN,
+    "tig": lambda call: UNKNOWN,
+    "repo": lambda call: UNKNOWN,
+    "p4": lambda call: UNKNOWN,
+    "sl": _svn,
+}

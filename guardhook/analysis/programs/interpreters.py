@@ -46,7 +46,10 @@ def _interpreter(call: Call) -> Val:
     module = opts.value("-m") if language == "python" else None
     if call.name in ("irb", "ipython", "ipython3", "bpython", "ghci") and not opts.rest and not codes:
         return _repl(call, language)
-    _loads(call, opts.every("-r", "--require", "--import", "--loader", "--experimental-loader") if language == "node" else [])
+    _loads(
+        call,
+        opts.every("-r", "--require", "--import", "--loader", "--experimental-loader") if language == "node" else [],
+    )
     if module is not None:
         return _module(call, module, opts.rest)
     if codes:
@@ -118,7 +121,9 @@ def _codes(call: Call, language: str, codes: list[Val], given: set[str], rest: l
 def _loads(call: Call, values: list[Val]) -> None:
     for value in values:
         if value.text.startswith(("http:", "https:", "data:")):
-            call.emit("run_fetched" if value.text.startswith("http") else "run_decoded", ("inline",), detail=value.shown)
+            call.emit(
+                "run_fetched" if value.text.startswith("http") else "run_decoded", ("inline",), detail=value.shown
+            )
         elif "/" in value.text:
             _file(call, "node", [value])
 
@@ -233,7 +238,12 @@ def _osascript(call: Call, code: Val) -> Val:
 
 def awk(call: Call) -> Val:
     """awk: `system(…)`, pipes to and from commands, files that it writes."""
-    opts = options(call.args, short="fFveiEl", long=("--file", "--field-separator", "--assign", "--source", "--include"), permute=False)
+    opts = options(
+        call.args,
+        short="fFveiEl",
+        long=("--file", "--field-separator", "--assign", "--source", "--include"),
+        permute=False,
+    )
     operands = list(opts.rest)
     codes = opts.every("-e", "--source")
     for value in opts.every("-f", "--file"):
@@ -262,7 +272,11 @@ def awk(call: Call) -> Val:
         printed = _awk_code(call, code, names, source) or printed
     if printed is not None:
         return printed
-    return Val(HOLE, source.taint | frozenset(("listing",)) & source.taint, source.origin) if source.text else Val(HOLE, source.taint, source.origin)
+    return (
+        Val(HOLE, source.taint | frozenset(("listing",)) & source.taint, source.origin)
+        if source.text
+        else Val(HOLE, source.taint, source.origin)
+    )
 
 
 def _awk_code(call: Call, code: Val, names: dict[str, Val], source: Val) -> Val | None:
@@ -282,7 +296,13 @@ def _awk_code(call: Call, code: Val, names: dict[str, Val], source: Val) -> Val 
                 out.append(names[word])
             elif kind == OP and word == "$":
                 field = source.text.strip()
-                out.append(Val(field if field and HOLE not in field and " " not in field and "\n" not in field else HOLE, source.taint, source.origin))
+                out.append(
+                    Val(
+                        field if field and HOLE not in field and " " not in field and "\n" not in field else HOLE,
+                        source.taint,
+                        source.origin,
+                    )
+                )
                 k += 1
             elif kind in (LINE,) or word in ("(", ")", ","):
                 pass
@@ -297,7 +317,7 @@ def _awk_code(call: Call, code: Val, names: dict[str, Val], source: Val) -> Val 
         end = i
         if kind == ID and word == "system" and i + 1 < len(toks) and toks[i + 1][1] == "(":
             depth = 0
-            for end in range(i + 1, len(toks)):  # noqa: B007
+            for end in range(i + 1, len(toks)):
                 if toks[end][1] == "(":
                     depth += 1
                 elif toks[end][1] == ")":
@@ -306,15 +326,26 @@ def _awk_code(call: Call, code: Val, names: dict[str, Val], source: Val) -> Val 
                         break
             call.code(text(i + 2, end), "inline", "awk", stdin=EMPTY)
         elif kind == ID and i + 1 < len(toks) and toks[i + 1][1] == "=" and toks[i + 1][0] == OP:
-            end = next((k for k in range(i + 2, len(toks)) if toks[k][1] in (";", "}") or toks[k][0] == LINE), len(toks))
+            end = next(
+                (k for k in range(i + 2, len(toks)) if toks[k][1] in (";", "}") or toks[k][0] == LINE), len(toks)
+            )
             names[word] = text(i + 2, end)
         elif kind == STR and i + 2 < len(toks) and toks[i + 1][1] == "|" and toks[i + 2][1] == "getline":
             call.code(Val(word), "inline", "awk", stdin=EMPTY)
         elif kind == ID and word in ("print", "printf"):
-            end = next((k for k in range(i + 1, len(toks)) if toks[k][1] in (";", "}", "|", ">", ">>") and toks[k][0] == OP or toks[k][0] == LINE), len(toks))
+            end = next(
+                (
+                    k
+                    for k in range(i + 1, len(toks))
+                    if (toks[k][1] in (";", "}", "|", ">", ">>") and toks[k][0] == OP) or toks[k][0] == LINE
+                ),
+                len(toks),
+            )
             what = text(i + 1, end)
             if end < len(toks) and toks[end][1] in ("|", ">", ">>"):
-                stop = next((k for k in range(end + 1, len(toks)) if toks[k][1] in (";", "}") or toks[k][0] == LINE), len(toks))
+                stop = next(
+                    (k for k in range(end + 1, len(toks)) if toks[k][1] in (";", "}") or toks[k][0] == LINE), len(toks)
+                )
                 target = text(end + 1, stop)
                 if toks[end][1] == "|":
                     call.code(target, "inline", "awk", stdin=what)

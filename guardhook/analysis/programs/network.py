@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 SENSITIVE = frozenset(("secret", "env-secret", "environment"))
 _LOCAL = frozenset(("localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]", "host.docker.internal"))
-_METADATA = frozenset(("169.254.169.254", "metadata.google.internal", "metadata", "100.100.100.200", "fd00:ec2::254", "169.254.170.2"))
+_METADATA = frozenset(
+    ("169.254.169.254", "metadata.google.internal", "metadata", "100.100.100.200", "fd00:ec2::254", "169.254.170.2")
+)
 # Places made for handing data to strangers.
 _DROPS = (
     "pastebin.com", "paste.ee", "hastebin.com", "termbin.com", "ix.io", "sprunge.us", "0x0.st", "transfer.sh", "file.io", "gofile.io", "anonfiles.com", "webhook.site", "requestbin",
@@ -70,7 +72,9 @@ def _as_number(host: str) -> str:
     return ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
 
 
-def connect(call: Call, url: Val, sent: list[Val], more: set[str] | frozenset[str] = frozenset(), *, upload: bool = False) -> str:
+def connect(
+    call: Call, url: Val, sent: list[Val], more: set[str] | frozenset[str] = frozenset(), *, upload: bool = False
+) -> str:
     """Notes a connection, and the flow when what is sent is sensitive. Gives the host."""
     host = host_of(url.text)
     flags = host_flags(host, url.text) | set(more)
@@ -81,7 +85,12 @@ def connect(call: Call, url: Val, sent: list[Val], more: set[str] | frozenset[st
         hot = value.taint & SENSITIVE
         if hot:
             kinds = {"secret": "file", "env-secret": "variable", "environment": "environment"}
-            call.emit("secret_flow", {"network", *(kinds[k] for k in hot)} | flags & {"local", "drop", "private"}, host=host, detail=f"{value.origin} to {host}")
+            call.emit(
+                "secret_flow",
+                {"network", *(kinds[k] for k in hot)} | flags & {"local", "drop", "private"},
+                host=host,
+                detail=f"{value.origin} to {host}",
+            )
             break
     return host
 
@@ -101,7 +110,9 @@ def _curl(call: Call) -> Val:
     opts = options(call.args, short=_CURL_SHORT, long=_CURL_LONG)
     urls = [*opts.rest, *opts.every("--url", "--expand-url")]
     sent: list[Val] = []
-    for value in opts.every("-d", "--data", "--data-binary", "--data-ascii", "--data-urlencode", "--json", "--expand-data", "--url-query"):
+    for value in opts.every(
+        "-d", "--data", "--data-binary", "--data-ascii", "--data-urlencode", "--json", "--expand-data", "--url-query"
+    ):
         sent.append(_at_file(call, value))
     sent.extend(opts.every("--data-raw", "--form-string"))
     for value in opts.every("-F", "--form"):
@@ -118,7 +129,10 @@ def _curl(call: Call) -> Val:
             sent.append(value)
     for value in opts.every("-H", "--header"):
         lowered = value.text.lower()
-        if value.taint & SENSITIVE and not ("env-secret" in value.taint and any(k in lowered for k in ("authorization", "token", "key", "auth", "secret"))):
+        if value.taint & SENSITIVE and not (
+            "env-secret" in value.taint
+            and any(k in lowered for k in ("authorization", "token", "key", "auth", "secret"))
+        ):
             sent.append(value)
         if value.text.startswith("@"):
             sent.append(_payload(call, Val(value.text[1:])))
@@ -130,7 +144,22 @@ def _curl(call: Call) -> Val:
         if value.text != "-":
             call.read(value)
     method = opts.value("-X", "--request")
-    upload = bool(opts.every("-d", "--data", "--data-binary", "--data-raw", "--data-ascii", "--data-urlencode", "--json", "-F", "--form", "-T", "--upload-file", "--form-string"))
+    upload = bool(
+        opts.every(
+            "-d",
+            "--data",
+            "--data-binary",
+            "--data-raw",
+            "--data-ascii",
+            "--data-urlencode",
+            "--json",
+            "-F",
+            "--form",
+            "-T",
+            "--upload-file",
+            "--form-string",
+        )
+    )
     more: set[str] = set()
     if opts.has("-k", "--insecure"):
         more.add("insecure")
@@ -219,7 +248,9 @@ def _wget(call: Call) -> Val:
 
 
 def _aria(call: Call) -> Val:
-    opts = options(call.args, short="odxsjkl", long=("--out", "--dir", "--output", "--split", "--max-connection-per-server"))
+    opts = options(
+        call.args, short="odxsjkl", long=("--out", "--dir", "--output", "--split", "--max-connection-per-server")
+    )
     fetched = Val(HOLE, frozenset(("network",)), call.argv[-1] if call.args else call.name)
     for u in opts.rest:
         connect(call, u, [])
@@ -229,17 +260,31 @@ def _aria(call: Call) -> Val:
 
 
 def _httpie(call: Call) -> Val:
-    opts = options(call.args, short="aopAsP", long=("--auth", "--output", "--print", "--session", "--style", "--verify", "--timeout", "--proxy"))
+    opts = options(
+        call.args,
+        short="aopAsP",
+        long=("--auth", "--output", "--print", "--session", "--style", "--verify", "--timeout", "--proxy"),
+    )
     operands = list(opts.rest)
     method = operands.pop(0).text if operands and operands[0].text.isupper() and operands[0].text.isalpha() else ""
     if not operands:
         return UNKNOWN
     url = operands.pop(0)
-    sent = [_payload(call, Val(v.text.partition("@")[2])) if "@" in v.text and "=" not in v.text.split("@")[0] else v for v in operands if ":" not in v.text.split("=")[0] or v.taint & {"secret"}]
+    sent = [
+        _payload(call, Val(v.text.partition("@")[2])) if "@" in v.text and "=" not in v.text.split("@")[0] else v
+        for v in operands
+        if ":" not in v.text.split("=")[0] or v.taint & {"secret"}
+    ]
     sent = [call.read(Val(v.text.partition("=@")[2])) if "=@" in v.text else v for v in sent]
     if call.stdin is not None and call.stdin.text:
         sent.append(call.stdin)
-    connect(call, url, sent, {method.lower()} if method else set(), upload=bool(operands) or method in ("POST", "PUT", "PATCH"))
+    connect(
+        call,
+        url,
+        sent,
+        {method.lower()} if method else set(),
+        upload=bool(operands) or method in ("POST", "PUT", "PATCH"),
+    )
     target = opts.value("-o", "--output")
     fetched = Val(HOLE, frozenset(("network",)), url.shown)
     if target is not None or opts.has("-d", "--download"):
@@ -254,7 +299,11 @@ def _httpie(call: Call) -> Val:
 
 
 def _netcat(call: Call) -> Val:
-    opts = options(call.args, short="ecpwsiqgGoxXTIOmMPVW", long=("--exec", "--sh-exec", "--lua-exec", "--source", "--wait", "--output", "--proxy"))
+    opts = options(
+        call.args,
+        short="ecpwsiqgGoxXTIOmMPVW",
+        long=("--exec", "--sh-exec", "--lua-exec", "--source", "--wait", "--output", "--proxy"),
+    )
     executed = [*opts.every("-e", "--exec", "--lua-exec"), *opts.every("-c", "--sh-exec")]
     listening = opts.has("-l", "--listen")
     host = opts.rest[0] if opts.rest and not (listening and len(opts.rest) == 1) else EMPTY
@@ -266,7 +315,9 @@ def _netcat(call: Call) -> Val:
     sent = [call.stdin] if call.stdin is not None and call.stdin.text else []
     call.emit("connect", flags | ({"upload"} if sent else set()), host=host_of(host.text))
     if sent and sent[0].taint & SENSITIVE:
-        call.emit("secret_flow", {"network", "raw"}, host=name, detail=f"{sent[0].origin} to {name or 'whoever connects'}")
+        call.emit(
+            "secret_flow", {"network", "raw"}, host=name, detail=f"{sent[0].origin} to {name or 'whoever connects'}"
+        )
     if executed:
         call.emit("run_fetched", ("network-shell",), detail=f"{executed[0].shown} on a connection", host=name)
     return Val(HOLE, frozenset(("network",)), name or "whoever connects")
@@ -314,13 +365,17 @@ def _names(call: Call) -> Val:
         host = host_of(value.text.lstrip("@"))
         if "." in host:
             call.emit("connect", host_flags(host) | {"lookup"}, host=host)
-    return Val(HOLE, frozenset(("network",)), "name server") if call.name in ("dig", "nslookup", "host", "drill") else UNKNOWN
+    return (
+        Val(HOLE, frozenset(("network",)), "name server")
+        if call.name in ("dig", "nslookup", "host", "drill")
+        else UNKNOWN
+    )
 
 
 def _mail(call: Call) -> Val:
     opts = options(call.args, short="scbrafASu", long=("--to", "--server", "--body", "--attach", "--from"))
     sent = [*opts.every("-a", "-A", "--attach", "--body"), *opts.every("-s")]
-    contents = [call.read(v) if not v.text.startswith("@") and "/" in v.text or "." in v.text else v for v in sent]
+    contents = [call.read(v) if (not v.text.startswith("@") and "/" in v.text) or "." in v.text else v for v in sent]
     if call.stdin is not None:
         contents.append(call.stdin)
     host = next((v.text.rpartition("@")[2] for v in [*opts.rest, *opts.every("--to")] if "@" in v.text), "mail")
@@ -341,7 +396,10 @@ def _ssh(call: Call) -> Val:
     opts = options(call.args, short=_SSH_SHORT, permute=False)
     for value in opts.every("-o"):
         key, _, text = value.text.replace("=", " ", 1).partition(" ")
-        if key.lower() in ("proxycommand", "localcommand", "knownhostscommand", "permitlocalcommand") and key.lower() != "permitlocalcommand":
+        if (
+            key.lower() in ("proxycommand", "localcommand", "knownhostscommand", "permitlocalcommand")
+            and key.lower() != "permitlocalcommand"
+        ):
             call.code(Val(text.strip(), value.taint), "inline")
     if not opts.rest:
         return UNKNOWN
@@ -444,11 +502,24 @@ def _sync(call: Call) -> Val:
     verb = operands[0].text if operands else ""
     host = next((host_of(t) for t in texts if "://" in t), call.name)
     flags = {"storage"}
-    if verb in ("rm", "rb", "del", "delete", "purge", "deletefile", "rmdirs", "cleanup", "rmdir") or ("sync" in verb and any(t.startswith("--delete") for t in texts)) or (verb == "sync" and call.name == "rclone"):
-        call.emit("cloud", {"delete", "storage", verb} | ({"recursive"} if set(texts) & {"-r", "-R", "--recursive", "-m"} or verb in ("purge", "rb") else set()), detail=" ".join(call.argv)[:120])
+    if (
+        verb in ("rm", "rb", "del", "delete", "purge", "deletefile", "rmdirs", "cleanup", "rmdir")
+        or ("sync" in verb and any(t.startswith("--delete") for t in texts))
+        or (verb == "sync" and call.name == "rclone")
+    ):
+        call.emit(
+            "cloud",
+            {"delete", "storage", verb}
+            | ({"recursive"} if set(texts) & {"-r", "-R", "--recursive", "-m"} or verb in ("purge", "rb") else set()),
+            detail=" ".join(call.argv)[:120],
+        )
     if verb in ("cp", "put", "sync", "mv", "copy", "copyto", "move", "send", "mirror", "rcat", "pipe", "upload"):
         call.emit("connect", flags | {"upload"}, host=host)
-        contents = [call.read(v, ("upload",)) for v in operands[1:] if "://" not in v.text and not (":" in v.text and call.name == "rclone")]
+        contents = [
+            call.read(v, ("upload",))
+            for v in operands[1:]
+            if "://" not in v.text and not (":" in v.text and call.name == "rclone")
+        ]
         if call.stdin is not None:
             contents.append(call.stdin)
         for value in contents:
@@ -461,7 +532,9 @@ def _sync(call: Call) -> Val:
 
 
 def _tunnel(call: Call) -> Val:
-    call.emit("connect", ("tunnel", "upload"), host=call.name, detail="makes a local port or file reachable from outside")
+    call.emit(
+        "connect", ("tunnel", "upload"), host=call.name, detail="makes a local port or file reachable from outside"
+    )
     return UNKNOWN
 
 

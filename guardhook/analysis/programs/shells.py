@@ -36,7 +36,7 @@ def _shell(call: Call) -> Val:
             interactive = interactive or text == "--interactive"
             index += 1
             continue
-        command = command or "c" in text[1:] and text[0] == "-"
+        command = command or ("c" in text[1:] and text[0] == "-")
         from_stdin = from_stdin or "s" in text[1:]
         interactive = interactive or "i" in text[1:]
         index += 1

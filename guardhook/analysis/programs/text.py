@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guardhook.analysis.call import Call, joined, options
-from guardhook.analysis.decode import base32_text, base64_text, hex_text, hexdump_text, translate
+from guardhook.analysis.decode import base32_text, base64_text, hex_text, translate
 from guardhook.analysis.nodes import HOLE, STAR
 from guardhook.analysis.values import EMPTY, UNKNOWN, Val, concat, unknown
 
@@ -45,7 +45,9 @@ def _reader(call: Call) -> Val:
         for value in operands:
             call.change("write", value, ("in-place",))
         return EMPTY
-    quiet = call.name in ("grep", "egrep", "fgrep", "rg") and opts.has("-q", "--quiet", "--silent", "-l", "--files-with-matches", "-c", "--count", "-L")
+    quiet = call.name in ("grep", "egrep", "fgrep", "rg") and opts.has(
+        "-q", "--quiet", "--silent", "-l", "--files-with-matches", "-c", "--count", "-L"
+    )
     if call.name == "wc" or quiet:
         return UNKNOWN
     if not operands:
@@ -63,7 +65,7 @@ def _transformed(call: Call, given: set[str], source: Val, same: bool) -> Val:
     if name == "xxd" and given & {"-r", "--revert"}:
         decoded = hex_text(source.text, plain="-p" in given or "-ps" in given) if source.known else None
         return _decoded(source, decoded, "xxd -r")
-    if not source.known or source.taint & {"listing"} and not same:
+    if not source.known or (source.taint & {"listing"} and not same):
         return source if same else unknown(source)
     if name == "rev":
         # Only ever used on commands to hide them.
@@ -85,7 +87,11 @@ def _transformed(call: Call, given: set[str], source: Val, same: bool) -> Val:
 def _ends(call: Call, source: Val) -> Val:
     opts = options(call.args, short="nc", long=("--lines", "--bytes"))
     count = opts.value("-n", "--lines")
-    number = count.text if count is not None else next((t[1:] for t in call.texts() if t[1:].isdecimal() and t[0] == "-"), "10")
+    number = (
+        count.text
+        if count is not None
+        else next((t[1:] for t in call.texts() if t[1:].isdecimal() and t[0] == "-"), "10")
+    )
     if opts.has("-c", "--bytes"):
         amount = (opts.value("-c", "--bytes") or EMPTY).text
         if amount.isdecimal():
@@ -143,7 +149,13 @@ def _base(call: Call) -> Val:
     if given is not None:
         source = call.read(given)
     if opts.has("-d", "-D", "--decode"):
-        decoder = base32_text if "32" in call.name or opts.has("--base32") else hex_text if opts.has("--base16") else base64_text
+        decoder = (
+            base32_text
+            if "32" in call.name or opts.has("--base32")
+            else hex_text
+            if opts.has("--base16")
+            else base64_text
+        )
         return _decoded(source, decoder(source.text) if source.known else None, f"{call.name} -d")
     return unknown(source)
 
@@ -151,7 +163,9 @@ def _base(call: Call) -> Val:
 def _openssl(call: Call) -> Val:
     texts = call.texts()
     verb = texts[0] if texts else ""
-    opts = options(call.args[1:], long=("-in", "-out", "-pass", "-k", "-K", "-iv", "-connect", "-inkey"), single_dash=True)
+    opts = options(
+        call.args[1:], long=("-in", "-out", "-pass", "-k", "-K", "-iv", "-connect", "-inkey"), single_dash=True
+    )
     source = call.read(opts.value("-in") or EMPTY) if opts.value("-in") is not None else call.input
     target = opts.value("-out")
     if verb == "s_client":
@@ -162,11 +176,28 @@ def _openssl(call: Call) -> Val:
         return Val(HOLE, frozenset(("network",)), host)
     if verb in ("enc", "base64", "aes-256-cbc", "rsautl", "smime", "cms", "pkeyutl") or verb.startswith(("aes", "des")):
         if opts.has("-d", "-decrypt"):
-            text = base64_text(source.text) if source.known and ("-base64" in texts or "-a" in texts or verb == "base64") else None
+            text = (
+                base64_text(source.text)
+                if source.known and ("-base64" in texts or "-a" in texts or verb == "base64")
+                else None
+            )
             out = _decoded(source, text, "openssl -d")
         else:
             out = unknown(source)
-    elif verb in ("genrsa", "rand", "genpkey", "ecparam", "req", "dhparam", "version", "x509", "dgst", "passwd", "verify", "ciphers"):
+    elif verb in (
+        "genrsa",
+        "rand",
+        "genpkey",
+        "ecparam",
+        "req",
+        "dhparam",
+        "version",
+        "x509",
+        "dgst",
+        "passwd",
+        "verify",
+        "ciphers",
+    ):
         out = UNKNOWN
     else:
         out = unknown(source)
@@ -178,7 +209,11 @@ def _openssl(call: Call) -> Val:
 
 
 def _gpg(call: Call) -> Val:
-    opts = options(call.args, short="oru", long=("--output", "--recipient", "--homedir", "--passphrase", "--keyserver", "--recv-keys", "--local-user"))
+    opts = options(
+        call.args,
+        short="oru",
+        long=("--output", "--recipient", "--homedir", "--passphrase", "--keyserver", "--recv-keys", "--local-user"),
+    )
     if opts.has("--export-secret-keys", "--export-secret-subkeys"):
         call.emit("read", ("key-export",), path="", path_classes=frozenset(("secret",)), detail="exports secret keys")
         return Val(HOLE, frozenset(("secret",)), "gpg secret keys")
@@ -202,7 +237,9 @@ def _tr(call: Call) -> Val:
     sets = [v.text.replace(STAR, "*") for v in opts.rest]
     if not source.known or not sets or HOLE in "".join(sets):
         return unknown(source)
-    text = translate(source.text, sets, delete=opts.has("-d", "--delete"), complement=opts.has("-c", "-C", "--complement"))
+    text = translate(
+        source.text, sets, delete=opts.has("-d", "--delete"), complement=opts.has("-c", "-C", "--complement")
+    )
     if text is None:
         return unknown(source)
     return Val(text, source.taint, source.origin)
@@ -252,7 +289,13 @@ def _listing(call: Call) -> Val:
             out.append(STAR)
         else:
             place = call.place(root)
-            out.append(text if place.text.rpartition("/")[2].count(".") else f"{text.rstrip('/')}/{STAR}" if "/" in text and opts.has("-d") else STAR)
+            out.append(
+                text
+                if place.text.rpartition("/")[2].count(".")
+                else f"{text.rstrip('/')}/{STAR}"
+                if "/" in text and opts.has("-d")
+                else STAR
+            )
     return Val("\n".join(out) + "\n", frozenset(("listing",)))
 
 

@@ -109,9 +109,18 @@ def _env(call: Call) -> Val:
             args = [*split_string(Val(text.partition("=")[2], args[0].taint)), *args[1:]]
         elif text.startswith("-S") and len(text) > 2:
             args = [*split_string(Val(text[2:], args[0].taint)), *args[1:]]
-        elif text.startswith("-") and not text.startswith("--") and "S" in text[1:] and text[1:].strip("vi0") .startswith("S"):
+        elif (
+            text.startswith("-")
+            and not text.startswith("--")
+            and "S" in text[1:]
+            and text[1:].strip("vi0").startswith("S")
+        ):
             inner = text[text.index("S") + 1 :]
-            args = [*split_string(Val(inner)), *args[1:]] if inner else [*(split_string(args[1]) if len(args) > 1 else []), *args[2:]]
+            args = (
+                [*split_string(Val(inner)), *args[1:]]
+                if inner
+                else [*(split_string(args[1]) if len(args) > 1 else []), *args[2:]]
+            )
         elif text in ("-u", "--unset", "-a", "--argv0") and len(args) > 1:
             args = args[2:]
         elif text in ("-C", "--chdir") and len(args) > 1:
@@ -257,7 +266,11 @@ def _xargs(call: Call) -> Val:
         items = [t for t in text.replace("\n", " ").split(" ") if t]
     elif replace is not None or opts.value("-d") is not None:
         separator = opts.value("-d", "--delimiter")
-        pieces = text.replace(separator.text, "\n") if separator is not None and separator.text and separator.text != "\\n" else text
+        pieces = (
+            text.replace(separator.text, "\n")
+            if separator is not None and separator.text and separator.text != "\\n"
+            else text
+        )
         items = [line.strip() for line in pieces.split("\n") if line.strip()]
     else:
         items = _xargs_words(text)
@@ -272,7 +285,15 @@ def _xargs(call: Call) -> Val:
         return call.run([*command, *values], "xargs", stdin=EMPTY)
     out = UNKNOWN
     for value in values[:16]:
-        words = [Val(c.text.replace(replace.text, value.text), c.taint | (taint if replace.text in c.text else c.taint), c.origin or given.origin, c.raw) for c in command]
+        words = [
+            Val(
+                c.text.replace(replace.text, value.text),
+                c.taint | (taint if replace.text in c.text else c.taint),
+                c.origin or given.origin,
+                c.raw,
+            )
+            for c in command
+        ]
         out = call.run(words, "xargs", stdin=EMPTY)
     return out
 
@@ -309,7 +330,12 @@ def _parallel(call: Call) -> Val:
                 filled = True
         if not filled:
             text += " " + item.text
-        out = call.code(Val(text, template.taint | item.taint, template.origin or item.origin, template.raw), "inline", "parallel", stdin=EMPTY)
+        out = call.code(
+            Val(text, template.taint | item.taint, template.origin or item.origin, template.raw),
+            "inline",
+            "parallel",
+            stdin=EMPTY,
+        )
     return out
 
 
@@ -322,7 +348,9 @@ def _shell_words(short: str, long: tuple[str, ...] = ()) -> Handler:
 
 
 def _flock(call: Call) -> Val:
-    opts = options(call.args, short="wEc", long=("--wait", "--timeout", "--conflict-exit-code", "--command"), permute=False)
+    opts = options(
+        call.args, short="wEc", long=("--wait", "--timeout", "--conflict-exit-code", "--command"), permute=False
+    )
     command = opts.value("-c", "--command")
     if command is not None:
         return call.code(command, "inline")
@@ -333,7 +361,9 @@ def _flock(call: Call) -> Val:
 
 
 def _script(call: Call) -> Val:
-    opts = options(call.args, short="cEIoBOTtmL", long=("--command", "--log-out", "--log-in", "--echo", "--output-limit"))
+    opts = options(
+        call.args, short="cEIoBOTtmL", long=("--command", "--log-out", "--log-in", "--echo", "--output-limit")
+    )
     command = opts.value("-c", "--command")
     if command is not None:
         return call.code(command, "inline")
@@ -384,7 +414,9 @@ def _systemd_run(call: Call) -> Val:
         call.emit("persist", ("systemd", "timer"), detail="a timer")
     state = call.state.fork()
     where = opts.value("--working-directory")
-    state.cwd = call.place(where).text if where is not None else (call.state.cwd if opts.has("--same-dir", "-d") else "/")
+    state.cwd = (
+        call.place(where).text if where is not None else (call.state.cwd if opts.has("--same-dir", "-d") else "/")
+    )
     return call.run(opts.rest, "systemd-run", state=state) if opts.rest else UNKNOWN
 
 
@@ -395,7 +427,13 @@ def _start_stop_daemon(call: Call) -> Val:
 
 
 def _gdb(call: Call) -> Val:
-    opts = options(call.args, short="", long=("-ex", "--ex", "--eval-command", "-x", "--args", "-p"), single_dash=True, permute=False)
+    opts = options(
+        call.args,
+        short="",
+        long=("-ex", "--ex", "--eval-command", "-x", "--args", "-p"),
+        single_dash=True,
+        permute=False,
+    )
     for value in opts.every("-ex", "--ex", "--eval-command"):
         text = value.text.strip()
         if text.startswith(("shell ", "!", "call system", "python")):
@@ -414,7 +452,12 @@ def _watchexec(call: Call) -> Val:
         opts = options(call.args, short="wex", long=("--watch", "--ext", "--exec", "--ignore"))
         command = opts.value("-x", "--exec")
         return call.code(command, "inline") if command is not None else call.result()
-    opts = options(call.args, short="wefidsSE", long=("--watch", "--exts", "--filter", "--ignore", "--debounce", "--shell"), permute=False)
+    opts = options(
+        call.args,
+        short="wefidsSE",
+        long=("--watch", "--exts", "--filter", "--ignore", "--debounce", "--shell"),
+        permute=False,
+    )
     return call.run(opts.rest, call.name) if opts.rest else UNKNOWN
 
 
