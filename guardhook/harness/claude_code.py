@@ -60,6 +60,8 @@ EVENTS: Mapping[str, str] = {
 ON_FAILURE = "2.1.295"  # `onFailure` exists from here; older clients ignore the key
 ARGS = "2.1.139"  # `args` exists from here; older clients drop it and hand `command` to a shell
 SKILL_SHELL = "2.1.330"
+# Older clients pass over the name, but at a terminal they warn of it before every session and offer to take it out (2.1.197).
+SINCE: Mapping[str, str] = {"PreSkillShellCommand": SKILL_SHELL}
 # A malformed entry under one of these drops the whole settings file, permission rules too (2.1.332).
 _STRICT = ("PreToolUse", "PermissionRequest")
 _TYPES = ("command", "http", "mcp_tool", "prompt", "agent")
@@ -105,7 +107,7 @@ def group(request: Request, event: str) -> dict[str, Any]:
 
 def plan(machine: Machine, request: Request, read: Reader) -> Plan:
     first, *others = places(machine, request.scope)
-    groups = {event: group(request, event) for event in EVENTS}
+    groups = {event: group(request, event) for event in clients.known(EVENTS, SINCE, client(machine))}
     made = Plan()
     lint(first, read(first))
     made.edits.append(hooksfile.register(first, read(first), groups, ours))

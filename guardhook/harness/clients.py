@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from guardhook.harness.machine import Machine
 from guardhook.harness.model import Client, Ran
@@ -60,6 +60,12 @@ def probe(machine: Machine, path: str | None) -> Client | None:
 def older(version: str | None, than: str) -> bool:
     """Whether a known version is lower; an unknown one is not called old."""
     return version is not None and _numbers(version) < _numbers(than)
+
+
+def known(events: Iterable[str], since: Mapping[str, str], client: Client | None) -> list[str]:
+    """The events that a client has. since: the version that brought an event; a client of unknown version has them all."""
+    version = client.version if client else None
+    return [event for event in events if event not in since or not older(version, since[event])]
 
 
 def _numbers(version: str) -> tuple[int, ...]:

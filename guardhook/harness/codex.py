@@ -44,6 +44,7 @@ EVENTS: Mapping[str, str] = {
     "Interrupt": "closing",
     "PreCompact": "observed",
 }
+SINCE: Mapping[str, str] = {}
 
 _TOP = ("hooks", "description")  # any other key at the top of hooks.json drops the whole file
 _PIN = {("features", "hooks"): True}  # in requirements.toml: what neither a flag nor a project can overrule

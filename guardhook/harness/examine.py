@@ -73,7 +73,7 @@ def examine(module: Harness, machine: Machine, folders: Folders, shared: Folders
     if not report.present and not asked:
         return report
     report.findings.append(_client(report.client))
-    report.findings += _registered(module, found, asked)
+    report.findings += _registered(module, found, asked, report.client)
     try:
         told = module.findings(machine, found, report.client, reads["user"].read)
     except HarnessError as error:
@@ -93,13 +93,14 @@ def _client(client: Client | None) -> Finding:
     return Finding("client", True, f"{client.path}, version {client.version or 'unknown'}")
 
 
-def _registered(module: Harness, found: list[Registration], asked: bool) -> list[Finding]:
+def _registered(module: Harness, found: list[Registration], asked: bool, client: Client | None) -> list[Finding]:
     if not found:
         return [Finding("registered", False if asked else None, f"not registered; run `guardhook install {module.ID}`")]
     out = []
     for scope in dict.fromkeys(r.scope for r in found):
         mine = [r for r in found if r.scope == scope]
-        missing = [e for e in module.EVENTS if not any(r.event == e for r in mine)]
+        expected = clients.known(module.EVENTS, module.SINCE, client)
+        missing = [e for e in expected if not any(r.event == e for r in mine)]
         where = ", ".join(dict.fromkeys(r.file for r in mine))
         mode = "enforcing" if any(r.mode == "enforce" for r in mine) else "capture only"
         if missing:

@@ -44,6 +44,7 @@ EVENTS: Mapping[str, str] = {
     "SessionEnd": "closing",
     "Notification": "observed",
 }
+SINCE: Mapping[str, str] = {}
 
 # Merged last into the hook's environment: what a repository's `.env` could otherwise plant in the `bash -c` that starts us.
 # SHLVL: without it bash believes that it was started over a network and reads ~/.bashrc, whose output would spoil an answer.

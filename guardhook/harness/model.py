@@ -166,6 +166,7 @@ class Harness(Protocol):
     ID: str
     TITLE: str
     EVENTS: Mapping[str, str]  # event -> "judged", "prompt", "observed"
+    SINCE: Mapping[str, str]  # event -> first version that has it, where older ones mind the name
 
     def places(self, machine: Machine, scope: str) -> list[str]:
         """The settings files of a scope that can hold our entries."""

@@ -328,3 +328,13 @@ def test_old_clients_are_warned_about(person: Person, version: str | None, words
 )
 def test_what_the_client_takes_as_a_block(event: str, ran: Ran, expected: bool) -> None:
     assert claude_code.blocked(event, ran) is expected
+
+
+@pytest.mark.parametrize(("version", "known"), [("2.1.332", True), ("2.1.197", False), (None, True)])
+def test_an_event_that_an_older_client_complains_of_is_left_out(
+    person: Person, monkeypatch: pytest.MonkeyPatch, version: str | None, known: bool
+) -> None:
+    """2.1.197 stops at a terminal before every session to warn of the unknown name."""
+    monkeypatch.setattr(claude_code, "client", lambda machine: Client("/x/claude", version))
+    person.install(D)
+    assert ("PreSkillShellCommand" in {r.event for r in person.registrations(D)}) is known
