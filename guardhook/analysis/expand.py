@@ -92,7 +92,7 @@ def _fields(walker: Walker, parts: list[tuple], state: State, raw: str, out: lis
             continue
         quoted = part[-1] if kind in (VAR, CMD, ARITH) else True
         values = part_values(walker, part, state)
-        many = kind == VAR and (part[1] == "@" or part[1].endswith("[@]")) and not part[2] == "#"
+        many = kind == VAR and (part[1] == "@" or part[1].endswith("[@]")) and part[2] != "#"
         for number, value in enumerate(values):
             if value.taint:
                 taint |= value.taint
@@ -376,7 +376,7 @@ def _transform(walker: Walker, text: str, operator: str, argument: Word, state: 
         if first is None or (length and count is None):
             return None
         cut = text[first:] if first >= 0 or -first <= len(text) else ""
-        return cut if count is None else (cut[:count] if count >= 0 else cut[:count])
+        return cut if count is None else cut[:count]
     if operator == "@":
         if rest == "U":
             return text.upper()

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from guardhook.analysis.nodes import CLASS, HOLE, LIT, QUERY, STAR
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 BRACE_WORDS = 512
 REPLACE_CHARS = 64
 MARKS = frozenset((HOLE, STAR, QUERY, CLASS))
@@ -62,7 +66,7 @@ def _first_brace(items: list[tuple]) -> tuple[int, int, list[list[tuple]]] | Non
             cuts = commas.pop()
             if cuts:
                 edges = [begin, *cuts, i]
-                return begin, i, [items[a + 1 : b] for a, b in zip(edges, edges[1:], strict=False)]
+                return begin, i, [items[a + 1 : b] for a, b in zip(edges, edges[1:], strict=False)]  # noqa: RUF007
             sequence = _sequence(items[begin + 1 : i])
             if sequence is not None:
                 return begin, i, sequence
@@ -84,7 +88,7 @@ def _sequence(items: list[tuple]) -> list[list[tuple]] | None:  # type: ignore[t
                 if any(e.lstrip("-").startswith("0") and len(e) > 1 for e in ends[:2])
                 else 0
             )
-            make = lambda n: str(n).zfill(width)  # noqa: E731
+            make: Callable[[int], str] = _padded(width)
         elif all(len(e) == 1 and e.isalpha() for e in ends[:2]):
             first, last = ord(ends[0]), ord(ends[1])
             make = chr
@@ -95,6 +99,10 @@ def _sequence(items: list[tuple]) -> list[list[tuple]] | None:  # type: ignore[t
         return None
     numbers = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
     return [[(LIT, make(n), True)] for n in numbers[:BRACE_WORDS]]
+
+
+def _padded(width: int) -> Callable[[int], str]:
+    return lambda n: str(n).zfill(width)
 
 
 def _join(items: list[tuple]) -> list[tuple]:  # type: ignore[type-arg]
@@ -122,7 +130,7 @@ def matches(pattern: str, text: str) -> bool:
     n, m = len(text), len(pattern)
     while t < n:
         c = pattern[p] if p < m else ""
-        if c == STAR or c == HOLE:
+        if c in (STAR, HOLE):
             star, mark = p, t
             p += 1
             continue

@@ -112,11 +112,11 @@ def command(call: Call, text: str) -> None:
             t.partition("=")[0].partition("==")[0].rpartition("/")[2] in _OWN for t in texts
         ) and _REMOVE_WORDS & set(texts):
             call.emit("guard_change", ("uninstall",), detail="removes guardhook")
-    elif name in _KILLERS:
-        if any("guardhook" in t for t in call.texts()) or any(
-            t.rpartition("/")[2].endswith(_LAUNCHER_ENDINGS) for t in call.texts()
-        ):
-            call.emit("guard_change", ("kill",), detail="ends guardhook")
+    elif name in _KILLERS and (
+        any("guardhook" in t for t in call.texts())
+        or any(t.rpartition("/")[2].endswith(_LAUNCHER_ENDINGS) for t in call.texts())
+    ):
+        call.emit("guard_change", ("kill",), detail="ends guardhook")
 
 
 _MODULE_RUNNERS = frozenset(("python", "python3", "py", "uvx", "pipx", "uv", "npx", "poetry", "hatch", "rye", "pip", "python3.11", "python3.12", "python3.13", "python3.14"))  # fmt: skip

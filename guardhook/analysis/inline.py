@@ -784,7 +784,7 @@ class Scanner:
             return Val(HOLE, frozenset(("environment",)), "the environment"), k
         if toks[i][1] in self.names:
             base = self.names[toks[i][1]]
-            return (base if k - i <= 2 else base), k
+            return base, k
         return Val(HOLE), k
 
     def environment(self, name: str) -> Val:

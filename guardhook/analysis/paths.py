@@ -170,11 +170,10 @@ def classify(path: str, facts: Facts) -> tuple[frozenset[str], frozenset[str]]:
     """Classes and flags of an absolute, normalised path that may hold marks."""
     classes: set[str] = set()
     flags: set[str] = set()
-    folded = path if path.isascii() else path
-    literal, pattern = _literal_prefix(folded)
+    literal, pattern = _literal_prefix(path)
     # `x/*` reaches all of x: where it lies counts as x itself.
     whole = pattern is not None and _reaches_all(pattern)
-    base = literal if whole or pattern is None else folded
+    base = literal if whole or pattern is None else path
     deep = pattern is not None and "/" in pattern
     if pattern is None or whole:
         _base_classes(base, facts, classes, flags, whole and not deep)
@@ -332,10 +331,10 @@ def _secret(path: str, facts: Facts) -> bool:
         if name.endswith(_NOT_SECRET_ENDINGS):
             return False
         if name in _SECRET_NAMES:
-            below = _SECRET_ONLY_BELOW.get(name)
+            holders = _SECRET_ONLY_BELOW.get(name)
             if (
-                below is None
-                or any("/" + folder + "/" in path for folder in below)
+                holders is None
+                or any("/" + folder + "/" in path for folder in holders)
                 or (name == "sudoers" and path == "/etc/sudoers")
             ):
                 return True
@@ -357,7 +356,7 @@ def _secret(path: str, facts: Facts) -> bool:
             return True
         if ("id_" in name and matches(name, "id_rsa")) or (matches(name, "id_ed25519") and name.startswith("id")):
             return True
-        if name.startswith(".env" + STAR) or name.startswith(".env." + STAR):
+        if name.startswith((".env" + STAR, ".env." + STAR)):
             return True
         for folder in _SECRET_FOLDERS:
             if "/" + folder + "/" in path and (

@@ -142,13 +142,13 @@ class State:
             items: list[Val] = []
             array: list[Val] | None = None
             for state in (self, *others):
-                value = state.vars.get(name)
-                if isinstance(value, Alt):
-                    items.extend(value.items)
-                elif isinstance(value, list):
-                    array = value
+                stored = state.vars.get(name)
+                if isinstance(stored, Alt):
+                    items.extend(stored.items)
+                elif isinstance(stored, list):
+                    array = stored
                 else:
-                    items.append(value if value is not None else UNKNOWN)
+                    items.append(stored if stored is not None else UNKNOWN)
             if array is not None:
                 self.vars[name] = array
                 continue

@@ -278,7 +278,7 @@ class Walker:
 
     def _redirected(self, node: Node, state: State, stdin: Val | None) -> Val:
         inner = state
-        stdin, sinks, network = self.redirect(node.redirects, state, stdin)
+        stdin, sinks, _ = self.redirect(node.redirects, state, stdin)
         out = self._compound(node, inner, stdin)
         return self.deliver(out, sinks)
 
@@ -391,7 +391,7 @@ class Walker:
         sinks: list[tuple[str, bool]] = []
         network = ""
         if node.redirects:
-            stdin, sinks, network = self.redirect(node.redirects, state, stdin)
+            stdin, sinks, _ = self.redirect(node.redirects, state, stdin)
         if not words:
             # `$(cmd)` that printed nothing, or assignments alone.
             return self.deliver(EMPTY if not node.redirects or stdin is None else stdin, sinks)

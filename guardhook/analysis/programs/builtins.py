@@ -8,6 +8,10 @@ from guardhook.analysis.lexer import NAME
 from guardhook.analysis.nodes import HOLE
 from guardhook.analysis.values import EMPTY, UNKNOWN, Val, source
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from guardhook.analysis.programs.index import Handler
+
 # What `command -v` prints for a known name is a path to it; anything below /bin does.
 _FOUND = "/usr/bin/"
 
@@ -358,7 +362,7 @@ def _getopts(call: Call) -> Val:
     return EMPTY
 
 
-HANDLERS = {
+HANDLERS: dict[str, Handler] = {
     ":": _nothing, "true": _nothing, "false": _nothing, "exit": _nothing, "return": _nothing, "logout": _nothing, "wait": _nothing, "ulimit": _nothing,
     "umask": _nothing, "dirs": _nothing, "shopt": _nothing, "setopt": _nothing, "test": _test, "[": _test,
     "cd": change_directory, "chdir": change_directory, "pushd": _pushd, "popd": _popd, "pwd": _pwd,

@@ -108,9 +108,9 @@ def _engine(call: Call) -> Val:
             more.add("all")
         note(call, row, words, more)
     if verb == "save" or verb == "export":
-        target = options(rest, short="o", long=("--output",)).value("-o", "--output")
-        if target is not None:
-            call.change("write", target, ("truncate",))
+        saved = options(rest, short="o", long=("--output",)).value("-o", "--output")
+        if saved is not None:
+            call.change("write", saved, ("truncate",))
     return Val(HOLE, origin=f"output of {call.name}")
 
 
@@ -140,8 +140,8 @@ def _run(call: Call, args: list[Val]) -> Val:
     for value in opts.every("--pid", "--net", "--network", "--ipc", "--userns", "--uts"):
         if value.text == "host":
             flags.add("host-namespace")
-            if opts.value("--pid") is not None and opts.value("--pid").text == "host":  # type: ignore[union-attr]
-                flags.add("host-pid")
+    if any(v.text == "host" for v in opts.every("--pid")):
+        flags.add("host-pid")
     if any(
         v.text.upper() in ("SYS_ADMIN", "ALL", "SYS_PTRACE", "SYS_MODULE", "CAP_SYS_ADMIN", "DAC_READ_SEARCH")
         for v in opts.every("--cap-add")
@@ -264,16 +264,18 @@ def _kubectl(call: Call) -> Val:
                 return _inside(call, inner, [], "/")
         elif words[:1] == ["exec"] and len(words) > 2:
             return _inside(call, opts.rest[2:], [], "/")
-    if words[:2] == ["get", "secret"] or (
-        words[:1] == ["get"]
-        and len(words) > 1
-        and words[1].split("/")[0] in ("secrets", "secret")
-        and texts & {"-o", "--output", "-oyaml", "-ojson"}
-        | {t for t in texts if t.startswith(("-o", "--output", "jsonpath"))}
-    ):
-        if any(t.startswith(("-o", "--output", "--template")) for t in texts):
-            call.emit("read", ("credential",), path_classes=frozenset(("secret",)), detail=" ".join(call.argv)[:120])
-            return Val(HOLE, frozenset(("secret",)), "a Kubernetes secret")
+    if (
+        words[:2] == ["get", "secret"]
+        or (
+            words[:1] == ["get"]
+            and len(words) > 1
+            and words[1].split("/")[0] in ("secrets", "secret")
+            and texts & {"-o", "--output", "-oyaml", "-ojson"}
+            | {t for t in texts if t.startswith(("-o", "--output", "jsonpath"))}
+        )
+    ) and any(t.startswith(("-o", "--output", "--template")) for t in texts):
+        call.emit("read", ("credential",), path_classes=frozenset(("secret",)), detail=" ".join(call.argv)[:120])
+        return Val(HOLE, frozenset(("secret",)), "a Kubernetes secret")
     row = first(_KUBE_ROWS, words)
     if row is not None:
         more: set[str] = set()

@@ -73,7 +73,7 @@ def find(name: str) -> Handler | None:
     if area is None:
         if name.startswith(("python", "pypy", "php", "perl", "ruby", "lua", "node")) and language(name):
             area = "interpreters"
-        elif name.startswith("mkfs.") or name.startswith("fsck."):
+        elif name.startswith(("mkfs.", "fsck.")):
             area = "disks"
         elif name.startswith("git-"):
             area = "gitcmd"

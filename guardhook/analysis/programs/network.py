@@ -30,10 +30,7 @@ def host_of(url: str) -> str:
         rest = url
     rest = rest.split("/")[0].split("?")[0].split("#")[0].replace("\\", "/").split("/")[0]
     rest = rest.rpartition("@")[2]
-    if not rest.startswith("["):
-        rest = rest.partition(":")[0]
-    else:
-        rest = rest.partition("]")[0].lstrip("[")
+    rest = rest.partition(":")[0] if not rest.startswith("[") else rest.partition("]")[0].lstrip("[")
     return rest.lower().replace(HOLE, "…").replace(STAR, "*").rstrip(".")
 
 
@@ -137,9 +134,9 @@ def _curl(call: Call) -> Val:
         if value.text.startswith("@"):
             sent.append(_payload(call, Val(value.text[1:])))
     for value in opts.every("--variable"):
-        name, at, path = value.text.partition("@")
+        _, at, file = value.text.partition("@")
         if at:
-            sent.append(_payload(call, Val(path)))
+            sent.append(_payload(call, Val(file)))
     for value in opts.every("-K", "--config"):
         if value.text != "-":
             call.read(value)
@@ -165,7 +162,7 @@ def _curl(call: Call) -> Val:
         more.add("insecure")
     if method is not None and method.text.upper() in ("DELETE", "PUT", "PATCH", "POST"):
         more.add(method.text.lower())
-    if opts.value("--unix-socket") is not None and "docker.sock" in opts.value("--unix-socket").text:  # type: ignore[union-attr]
+    if any("docker.sock" in v.text for v in opts.every("--unix-socket")):
         call.emit("privilege", ("docker-socket",), detail="talks to the container daemon's socket")
     for u in urls:
         if u.text.startswith("file:"):

@@ -96,8 +96,8 @@ def _package(call: Call) -> Val:
     opts = options(
         call.args,
         short="cfitCwrpFe" if name in ("npm", "pip", "pip3") else "",
-        long=_REGISTRY_OPTIONS
-        + (
+        long=(
+            *_REGISTRY_OPTIONS,
             "--prefix",
             "--cwd",
             "--workspace",

@@ -7,6 +7,10 @@ from guardhook.analysis.command import script
 from guardhook.analysis.nodes import HOLE
 from guardhook.analysis.values import UNKNOWN, Val
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from guardhook.analysis.programs.index import Handler
+
 _VALUED = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file", "--command", "-C"))
 
 
@@ -114,4 +118,4 @@ def _powershell(call: Call) -> Val:
     return program(call)
 
 
-HANDLERS = {"": _shell, "pwsh": _powershell, "powershell": _powershell}
+HANDLERS: dict[str, Handler] = {"": _shell, "pwsh": _powershell, "powershell": _powershell}
