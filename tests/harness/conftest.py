@@ -24,6 +24,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "dialects(*names): only the rows of versions.toml with these dialects")
 
 
+def pytest_report_header() -> str:
+    product = find_product()
+    return f"real clients: {', '.join(ROWS)}; guardhook as {product.form}: {' '.join(product.argv)}"
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`row` takes the rows of versions.toml; `@pytest.mark.dialects("codex", …)` narrows them."""
     if "row" not in metafunc.fixturenames:

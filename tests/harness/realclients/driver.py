@@ -77,6 +77,7 @@ class Home:
     base: Path
     driver: Driver
     path: Path = field(init=False)
+    binds: list[tuple[str, str]] = field(default_factory=list)  # see process.Binds
     stand_in: bool = False  # hooks written by register, which Codex does not trust by itself
 
     def __post_init__(self) -> None:
@@ -202,7 +203,7 @@ def run(
         words, extra = driver.command(home, work, port, prompt)
         ended = process.run(
             [*words, *arguments], env={**home.environment(), **extra, **(env or {})}, cwd=work, limit=limit,
-            server=server, port=port, listener=listener, scratch=home.base,
+            server=server, port=port, listener=listener, scratch=home.base, binds=home.binds,
         )  # fmt: skip
     ran = marker.exists() and RAN in marker.read_text()
     return Result(

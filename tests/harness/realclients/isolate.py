@@ -1,8 +1,9 @@
 """Starts a program in a network namespace that has loopback only, and hands the test a listening socket inside it.
 
-Run as a script: `isolate.py CONTROL PORT PROGRAM…`. It leaves the machine's network (as root, else through a user namespace), binds
-127.0.0.1:PORT there, sends that socket over the control descriptor to the test process, and becomes the program.
-The model server then runs in the test process while the client can reach nothing else.
+Run as a script: `isolate.py CONTROL PORT BINDS PROGRAM…`. It leaves the machine's network (as root, else through a user namespace),
+binds 127.0.0.1:PORT there, sends that socket over the control descriptor to the test process, and becomes the program. The model
+server then runs in the test process while the client can reach nothing else. CONTROL `-` means that nobody wants a socket. BINDS is a
+JSON list of [folder, place]: as root the program sees that folder in that place, and nobody else does.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import array
 import ctypes
 import fcntl
+import json
 import os
 import socket
 import struct
@@ -17,6 +19,8 @@ import sys
 
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
+CLONE_NEWNS = 0x00020000
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 
 
@@ -39,9 +43,28 @@ def leave_network() -> None:
         fcntl.ioctl(probe, SIOCSIFFLAGS, bytearray(struct.pack("16sh22x", name, current | IFF_UP)))
 
 
+def bind(pairs: list[list[str]]) -> None:
+    """Gives this process its own view of the file system, with each folder in its place. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0 or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+        raise OSError(ctypes.get_errno(), "unshare: " + os.strerror(ctypes.get_errno()))
+    for folder, place in pairs:
+        if libc.mount(folder.encode(), place.encode(), None, MS_BIND | MS_REC, None) != 0:
+            raise OSError(ctypes.get_errno(), f"bind {folder} to {place}: " + os.strerror(ctypes.get_errno()))
+
+
 def main(arguments: list[str]) -> None:
-    control, port, program = int(arguments[0]), int(arguments[1]), arguments[2:]
+    control, port, binds, program = arguments[0], int(arguments[1]), json.loads(arguments[2]), arguments[3:]
     leave_network()
+    if binds:
+        bind(binds)
+    if control != "-":
+        hand_over_listener(int(control), port)
+    os.execvp(program[0], program)
+
+
+def hand_over_listener(control: int, port: int) -> None:
+    """Listens on a port of this network and sends the socket to the other side of the control socket."""
     with socket.socket(fileno=control) as channel, socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
@@ -49,7 +72,6 @@ def main(arguments: list[str]) -> None:
         channel.sendmsg(
             [b"ready"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener.fileno()]).tobytes())]
         )
-    os.execvp(program[0], program)
 
 
 def _write(path: str, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ from realclients.modelserver import ModelServer
 ISOLATE = Path(__file__).with_name("isolate.py")
 INSIDE_PORT = 8700  # free for sure: the namespace is new
 TOKEN = "GUARDHOOK_TEST_RUN"
+Binds = Sequence[tuple[str, str]]  # (folder, the place where only the started program sees it)
 
 
 @dataclass
@@ -56,7 +58,7 @@ def reserved() -> Iterator[tuple[int, socket.socket | None]]:
 
 def run(
     argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, limit: float, server: ModelServer | None = None,
-    port: int = INSIDE_PORT, listener: socket.socket | None = None, scratch: Path,
+    port: int = INSIDE_PORT, listener: socket.socket | None = None, scratch: Path, binds: Binds = (),
 ) -> Ended:  # fmt: skip
     """Starts argv in its own process group, answers its model requests, and kills what is left of it after limit seconds.
 
@@ -67,7 +69,9 @@ def run(
     out, err = scratch / f"out-{token[:8]}", scratch / f"err-{token[:8]}"
     started = time.monotonic()
     with out.open("wb") as out_file, err.open("wb") as err_file:
-        process, inner = start(argv, {**env, TOKEN: token}, cwd, port, listener, stdout=out_file, stderr=err_file)
+        process, inner = start(
+            argv, {**env, TOKEN: token}, cwd, port, listener, stdout=out_file, stderr=err_file, binds=binds
+        )
         if server is not None and inner is not None:
             server.start(inner)
         elif inner is not None:
@@ -87,8 +91,14 @@ def run(
     return Ended(rc, texts[0], texts[1], seconds, leftovers)
 
 
+def isolated(control: str = "-", port: int = 0, binds: Binds = ()) -> list[str]:
+    """The words before a command line that keep it from the network, and show it other folders in some places."""
+    return [sys.executable, "-I", "-S", str(ISOLATE), control, str(port), json.dumps(list(binds))]
+
+
 def start(
-    argv: Sequence[str], env: Mapping[str, str], cwd: Path, port: int, listener: socket.socket | None, stdout: IO[bytes], stderr: IO[bytes]
+    argv: Sequence[str], env: Mapping[str, str], cwd: Path, port: int, listener: socket.socket | None, stdout: IO[bytes],
+    stderr: IO[bytes], binds: Binds = (),
 ) -> tuple[subprocess.Popen[bytes], socket.socket | None]:  # fmt: skip
     """Starts argv without network, in its own process group; gives the process and the socket that a model server can answer on."""
     if not namespaces():
@@ -98,7 +108,7 @@ def start(
         return process, listener
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        words = [sys.executable, "-I", "-S", str(ISOLATE), str(theirs.fileno()), str(port), *argv]
+        words = [*isolated(str(theirs.fileno()), port, binds), *argv]
         process = subprocess.Popen(
             words, cwd=cwd, env=dict(env), start_new_session=True, pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from realclients import process
 from realclients.driver import Home, Hook
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -59,8 +60,9 @@ class Product:
         self, home: Home, *words: str, check: bool = True, seconds: float = 120
     ) -> subprocess.CompletedProcess[str]:
         """Runs a guardhook command in a home, as its user would."""
+        before = process.isolated(binds=home.binds) if home.binds else []
         done = subprocess.run(
-            [*self.argv, *words], env={**home.environment(), **self.env}, cwd=home.base, stdin=subprocess.DEVNULL,
+            [*before, *self.argv, *words], env={**home.environment(), **self.env}, cwd=home.base, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, timeout=seconds,
         )  # fmt: skip
         if check and done.returncode:
@@ -125,14 +127,17 @@ class Product:
 
 
 def find_product() -> Product:
-    """GUARDHOOK_BINARY, else dist/guardhook, else the source tree under this interpreter."""
+    """GUARDHOOK_BINARY, else dist/guardhook, else the source tree under this interpreter; GUARDHOOK_BINARY=source insists on the last."""
+    source = Product((sys.executable, "-m", "guardhook"), {"PYTHONPATH": str(ROOT)}, "source")
     binary = os.environ.get("GUARDHOOK_BINARY")
+    if binary == "source":
+        return source
     for candidate in [Path(binary)] if binary else [ROOT / "dist/guardhook"]:
         if candidate.exists():
             return Product((str(candidate.resolve()),), {}, "executable")
     if binary:
         raise AssertionError(f"GUARDHOOK_BINARY names no file: {binary}")
-    return Product((sys.executable, "-m", "guardhook"), {"PYTHONPATH": str(ROOT)}, "source")
+    return source
 
 
 def gate_lines(lines: Sequence[dict[str, Any]], word: str) -> list[dict[str, Any]]:

@@ -34,9 +34,10 @@ class Terminal:
         self._tmux("send-keys", *keys)
 
     def wait(self, pattern: str, seconds: float = 30) -> str:
-        """The screen as soon as the pattern is on it. Raises AssertionError with the screen when it does not come."""
+        """The screen as soon as the pattern is on it. Raises AssertionError with the screen when it does not come, or with a complaint."""
         end = time.monotonic() + seconds
         while not re.search(pattern, screen := self.screen()):
+            assert "Settings Warning" not in screen and "Settings Error" not in screen, screen
             assert time.monotonic() < end, f"{pattern!r} did not appear in {seconds} s on\n{screen}"
             time.sleep(0.1)
         return screen
