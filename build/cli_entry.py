@@ -69,6 +69,9 @@ def run() -> None:
     """Prepares what the command at hand needs, and hands over."""
     sys.meta_path.append(Extensions)
     if sys.argv[1:2] == ["hook"]:
+        import gc
+
+        gc.disable()  # a process of some milliseconds leaves no garbage worth looking for
         sys.meta_path.insert(0, Gate())
     else:
         from guardhook_cold import POLICIES

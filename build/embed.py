@@ -47,7 +47,9 @@ def build(found: closure.Closure) -> list[Item]:
         raise EmbedError("there is no C compiler")
     said = "the interpreter has neither a static nor a shared library"
     with tempfile.TemporaryDirectory() as work:
-        Path(work, "frozen.h").write_text(frozen_header({**CODECS, **found.modules}), encoding="ascii")
+        Path(work, "frozen.h").write_text(
+            frozen_header({**CODECS, **found.modules}, sorted(found.extensions)), encoding="ascii"
+        )
         for library, shared in libraries():
             target = Path(work, "guardhook-hook")
             words = [compiler, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{headers}", f"-I{work}"]
@@ -63,7 +65,7 @@ def build(found: closure.Closure) -> list[Item]:
                     for name, path in found.extensions.items()
                 ]
                 return items
-            said = (done.stderr.strip().splitlines() or ["linking failed"])[0]
+            said = next((line for line in done.stderr.splitlines() if "error" in line), "linking failed")
     raise EmbedError(said)
 
 
@@ -94,16 +96,19 @@ def stripped(path: Path, work: str) -> bytes:
     return copy.read_bytes()
 
 
-def frozen_header(modules: dict[str, Path]) -> str:
+def frozen_header(modules: dict[str, Path], extensions: list[str]) -> str:
     """frozen.h: the modules' code objects as arrays, without docstrings and without the paths of this machine."""
     lines = [f'#define ENTRY "{closure.ENTRY}"']
     rows = []
-    for number, (name, path) in enumerate(modules.items()):
+    for number, (name, path) in enumerate(sorted(modules.items())):
         data = marshal.dumps(code_of(name, path))
         lines.append(f"static const unsigned char M{number}[] = {{{','.join(map(str, data))}}};")
         package = int(path.name == "__init__.py")
         rows.append(f'    {{.name = "{name}", .code = M{number}, .size = {len(data)}, .is_package = {package}}},')
-    return "\n".join([*lines, "static const struct _frozen MODULES[] = {", *rows, "    {.name = NULL}};"]) + "\n"
+    lines += ["static const struct _frozen MODULES[] = {", *rows, "    {.name = NULL}};"]
+    names = "".join(f'"{name}", ' for name in extensions)
+    lines.append(f"static const char *const EXTENSIONS[] = {{{names}NULL}};")
+    return "\n".join(lines) + "\n"
 
 
 def code_of(name: str, path: Path) -> CodeType:

@@ -60,7 +60,8 @@ exec {interpreter} -I -S -E -c {code} "$0" "$@"
 
 # The script's own folder, where the baked folders are, takes the place of the package's.
 HOOK_CODE = """\
-import sys
+import gc, sys
+gc.disable()
 sys.path += {paths!r}
 from guardhook.gate import hook
 hook.PROGRAM = sys.argv.pop(1).rpartition("/")[0]

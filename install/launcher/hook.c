@@ -3,19 +3,28 @@
  * build/embed.py compiles the gate and the few codec modules that every interpreter needs, and links them in as frozen
  * modules. Nothing is read from the environment; nothing is searched outside this file's own folder, where the C
  * extensions lie. That makes a start faster than the bare interpreter's, which looks for its library first.
+ *
+ * The gate is some eighty modules, and the import system, which is written in Python, takes longer over each of them than
+ * running it does. So `__import__` is a function here that knows what is inside and leaves everything else to the usual one.
  */
 #define _GNU_SOURCE
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <marshal.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
 #endif
-#include "frozen.h" /* static const struct _frozen MODULES[]; #define ENTRY "module" */
+/* static const struct _frozen MODULES[], sorted by name; static const char *const EXTENSIONS[], which lie beside this
+ * file as <name with / for .>.so; #define ENTRY "module" */
+#include "frozen.h"
 
 static int enforcing;
+static char folder[PATH_MAX];
+static PyObject *modules; /* sys.modules */
+static PyObject *import_name(const char *name);
 
 /* As for the gate's own faults: enforcing blocks with one line, observing says nothing. */
 static void fail(const char *why) {
@@ -47,8 +56,130 @@ static void crashed(int number) {
     fail("it crashed");
 }
 
+static const struct _frozen *inside(const char *name) {
+    size_t low = 0, high = sizeof MODULES / sizeof *MODULES - 1; /* the last row ends the table */
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(name, MODULES[middle].name);
+        if (order == 0) return &MODULES[middle];
+        if (order < 0) high = middle;
+        else low = middle + 1;
+    }
+    return NULL;
+}
+
+/* Makes `name` an attribute of the package that it is in. */
+static int hang_in(const char *name, PyObject *module) {
+    const char *dot = strrchr(name, '.');
+    if (dot == NULL) return 0;
+    PyObject *parent = PyUnicode_FromStringAndSize(name, dot - name);
+    PyObject *package = parent == NULL ? NULL : PyDict_GetItemWithError(modules, parent);
+    Py_XDECREF(parent);
+    return package == NULL ? -1 : PyObject_SetAttrString(package, dot + 1, module);
+}
+
+/* A borrowed reference, or NULL with an exception. */
+static PyObject *run_frozen(const struct _frozen *found) {
+    const char *name = found->name, *dot = strrchr(name, '.');
+    char parent[256] = "";
+    if (dot != NULL) {
+        snprintf(parent, sizeof parent, "%.*s", (int)(dot - name), name);
+        if (import_name(parent) == NULL) return NULL;
+    }
+    PyObject *module = PyImport_AddModule(name);
+    if (module == NULL) return NULL;
+    PyObject *space = PyModule_GetDict(module);
+    PyObject *package = PyUnicode_FromString(found->is_package ? name : parent);
+    PyObject *places = found->is_package ? PyList_New(0) : NULL;
+    PyObject *code = PyMarshal_ReadObjectFromString((const char *)found->code, found->size);
+    PyObject *result = NULL;
+    if (package != NULL && code != NULL && PyDict_SetItemString(space, "__builtins__", PyEval_GetBuiltins()) == 0 &&
+        PyDict_SetItemString(space, "__package__", package) == 0 &&
+        (!found->is_package || (places != NULL && PyDict_SetItemString(space, "__path__", places) == 0)))
+        result = PyEval_EvalCode(code, space, space);
+    Py_XDECREF(package);
+    Py_XDECREF(places);
+    Py_XDECREF(code);
+    if (result == NULL || hang_in(name, module) != 0) {
+        PyObject *kind, *value, *trace;
+        PyErr_Fetch(&kind, &value, &trace);
+        PyDict_DelItemString(modules, name);
+        PyErr_Restore(kind, value, trace);
+        Py_XDECREF(result);
+        return NULL;
+    }
+    Py_DECREF(result);
+    return module;
+}
+
+/* As run_frozen, for a C extension: what importlib does with one whose place is known. */
+static PyObject *load_extension(const char *name) {
+    char path[PATH_MAX];
+    int used = snprintf(path, sizeof path, "%s/%s.so", folder, name);
+    if (used < 0 || (size_t)used >= sizeof path) return NULL;
+    for (char *dot = path + strlen(folder) + 1; *dot != 0 && strcmp(dot, ".so") != 0; dot++)
+        if (*dot == '.') *dot = '/';
+    PyObject *imp = PyImport_ImportModule("_imp"), *kind = PySys_GetObject("implementation");
+    PyObject *facts = Py_BuildValue("{s:s,s:s}", "name", name, "origin", path), *none = PyTuple_New(0);
+    PyObject *spec = facts == NULL || none == NULL || kind == NULL ? NULL : PyObject_Call((PyObject *)Py_TYPE(kind), none, facts);
+    PyObject *module = spec == NULL || imp == NULL ? NULL : PyObject_CallMethod(imp, "create_dynamic", "O", spec);
+    PyObject *where = PyUnicode_FromString(path), *done = NULL;
+    if (module != NULL && where != NULL && PyObject_SetAttrString(module, "__file__", where) == 0 &&
+        PyDict_SetItemString(modules, name, module) == 0)
+        done = PyObject_CallMethod(imp, "exec_dynamic", "O", module);
+    Py_XDECREF(imp);
+    Py_XDECREF(facts);
+    Py_XDECREF(none);
+    Py_XDECREF(spec);
+    Py_XDECREF(where);
+    if (done == NULL || hang_in(name, module) != 0) return NULL;
+    Py_DECREF(done);
+    Py_DECREF(module); /* sys.modules has it */
+    return module;
+}
+
+/* The module of that name if it is one of ours: borrowed; NULL without an exception if it isn't. */
+static PyObject *import_name(const char *name) {
+    PyObject *there = PyDict_GetItemString(modules, name);
+    if (there != NULL) return there;
+    const struct _frozen *found = inside(name);
+    if (found != NULL) return run_frozen(found);
+    for (const char *const *extension = EXTENSIONS; *extension != NULL; extension++)
+        if (strcmp(*extension, name) == 0) return load_extension(name);
+    return NULL;
+}
+
+static PyObject *import(PyObject *self, PyObject *arguments, PyObject *keywords) {
+    static char *words[] = {"name", "globals", "locals", "fromlist", "level", NULL};
+    PyObject *name, *globals = NULL, *locals = NULL, *wanted = NULL;
+    int level = 0;
+    (void)self;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "U|OOOi:__import__", words, &name, &globals, &locals, &wanted, &level))
+        return NULL;
+    const char *text = PyUnicode_AsUTF8(name);
+    PyObject *module = text == NULL || level != 0 ? NULL : import_name(text);
+    if (module == NULL && PyErr_Occurred()) return NULL;
+    if (module != NULL && wanted != NULL && PyTuple_Check(wanted)) {
+        char whole[256];
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(wanted); i++) {
+            const char *part = PyUnicode_AsUTF8(PyTuple_GET_ITEM(wanted, i));
+            if (part == NULL) return NULL;
+            if (PyObject_HasAttr(module, PyTuple_GET_ITEM(wanted, i))) continue;
+            if ((size_t)snprintf(whole, sizeof whole, "%s.%s", text, part) >= sizeof whole) continue;
+            if (import_name(whole) == NULL && PyErr_Occurred()) return NULL;
+        }
+    }
+    if (module != NULL && ((wanted != NULL && wanted != Py_None) || strchr(text, '.') == NULL)) {
+        Py_INCREF(module);
+        return module;
+    }
+    return PyImport_ImportModuleLevelObject(name, globals, locals, wanted, level);
+}
+
+static PyMethodDef IMPORT = {"__import__", (PyCFunction)(void (*)(void))import, METH_VARARGS | METH_KEYWORDS, NULL};
+
 int main(int argc, char **argv) {
-    static char path[PATH_MAX], folder[PATH_MAX];
+    static char path[PATH_MAX];
     enforcing = argc < 2;
     for (int i = 1; i < argc; i++) enforcing |= strcmp(argv[i], "--enforce") == 0;
     signal(SIGSEGV, crashed);
@@ -85,7 +216,11 @@ int main(int argc, char **argv) {
 
     PyObject *shipped = PyUnicode_FromWideChar(home, -1);
     if (shipped == NULL || PySys_SetObject("frozen", Py_True) != 0 || PySys_SetObject("_MEIPASS", shipped) != 0) fail("out of memory");
-    PyObject *entry = PyImport_ImportModule(ENTRY);
+    PyGC_Disable(); /* a process of some milliseconds leaves no garbage worth looking for */
+    modules = PyImport_GetModuleDict();
+    PyObject *own_import = PyCFunction_New(&IMPORT, NULL);
+    if (own_import == NULL || PyDict_SetItemString(PyEval_GetBuiltins(), "__import__", own_import) != 0) fail("out of memory");
+    PyObject *entry = import_name(ENTRY);
     if (entry != NULL) PyObject_CallMethod(entry, "main", NULL); /* ends the process */
     PyObject *kind, *value, *trace;
     PyErr_Fetch(&kind, &value, &trace);
