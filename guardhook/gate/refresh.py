@@ -94,7 +94,8 @@ def _compiler(program: str) -> list[str]:
         return [beside]
     package = __file__.rpartition("/guardhook/gate/")[0]  # not `program`: an installed hook script lies elsewhere
     code = f"import sys; sys.path.insert(0, {package!r}); from guardhook.__main__ import main; main()"
-    return [sys.executable, "-c", code]
+    # -P: without it `-c` puts the current folder, a repository's, before everything that is imported.
+    return [sys.executable, "-E", "-P", "-c", code]
 
 
 def _run(command: list[str], words: list[str], deadline: float) -> bytes:
