@@ -53,6 +53,9 @@ def append(
     """One line in the session's journal file. Never raises: what fails is in the outcome. budget in seconds, now in ns."""
     if _paused(journal.rpartition("/")[0]):
         data["paused"] = True
+        verdict = data.get("verdict")
+        if isinstance(verdict, dict) and verdict.get("mode") == "enforce":
+            verdict["mode"] = "paused"  # a fault, which blocks all the same
     return write.append(
         journal,
         write.Record(
