@@ -101,3 +101,16 @@ def test_an_asked_person_decides(stand_in: Callable[[str], Home], key: str, runs
         else:
             session.wait("Interrupted|interrupted|rejected")
         assert session.ran is runs, session.screen()
+
+
+@pytest.mark.dialects("gemini")
+def test_noise_in_the_users_shell_file_reaches_the_hooks_shell(stand_in: Callable[[str], Home]) -> None:
+    """What the test with the product is about: bash reads .bashrc before a hook, and a line in front of the JSON voids it."""
+    home = stand_in("""cat > /dev/null\necho '{"decision":"deny","reason":"stand-in says no"}'\n""")
+    bashrc = home.path / ".bashrc"
+    assert not run(home).ran
+    bashrc.write_text("echo noise from .bashrc\n")
+    try:
+        assert run(home).ran
+    finally:
+        bashrc.unlink()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from realclients.driver import KINDS, Home, Result, run
-from realclients.product import BREAKAGES, Product, gate_lines
+from realclients.product import BREAKAGES, RARER_BREAKAGES, Product, gate_lines
 
 VERDICTS = {"deny": "GH-DENY", "ask": "GH-ASK", "no-objection": "GH-PLAIN"}
 
@@ -26,11 +26,15 @@ def test_verdicts(guarded: Home, product: Product, verdict: str, kind: str) -> N
     else:
         stopped(result)
         assert f"{word} files" in result.told, result.story()
+        if verdict == "ask":
+            assert "approv" in result.told, result.story()
     recorded = gate_lines(product.journal(guarded), result.work.name)
     assert recorded, "the journal does not know the call"
     actions = {line["data"]["verdict"]["action"] for line in recorded}
     assert actions == {{"deny": "deny", "ask": "require_review", "no-objection": "allow"}[verdict]}
     assert {line["data"]["dialect"] for line in recorded} == {guarded.driver.dialect}
+    if guarded.driver.dialect == "claude-code":  # the only one that tells its version to hooks
+        assert {line["data"]["client"] for line in recorded} == {guarded.driver.installed.version}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -38,6 +42,13 @@ def test_verdicts(guarded: Home, product: Product, verdict: str, kind: str) -> N
 def test_a_broken_hook_program_blocks(guarded: Home, product: Product, how: str, kind: str) -> None:
     with product.broken(guarded, how):
         result = run(guarded, kind)
+    stopped(result)
+
+
+@pytest.mark.parametrize("how", RARER_BREAKAGES)
+def test_a_hook_program_broken_in_a_rarer_way_blocks(guarded: Home, product: Product, how: str) -> None:
+    with product.broken(guarded, how):
+        result = run(guarded)
     stopped(result)
 
 

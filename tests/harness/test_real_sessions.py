@@ -145,10 +145,29 @@ def test_capture_only_records_and_stops_nothing(row: Pin, homes: Homes, product:
 
 @pytest.mark.dialects(*INSTALLABLE)
 def test_doctor_finds_the_real_client_guarded(guarded: Home, product: Product) -> None:
-    done = product.run(guarded, "doctor", "--json", check=False)
-    answer = json.loads(done.stdout)
-    assert guarded.driver.installed.version in done.stdout, done.stdout + done.stderr
-    assert isinstance(answer, dict)
+    dialect = guarded.driver.dialect
+    done = product.run(guarded, "doctor", dialect, "--json", check=False)
+    report = next(entry for entry in json.loads(done.stdout)["harnesses"] if entry["harness"] == dialect)
+    assert report["ok"] and done.returncode == 0, done.stdout
+    assert report["client"]["version"] == guarded.driver.installed.version
+    assert {entry["mode"] for entry in report["registered"]} == {"enforce", "observe"}
+    with product.broken(guarded, "empty"):
+        done = product.run(guarded, "doctor", dialect, "--json", check=False)
+    assert done.returncode != 0, done.stdout
+
+
+@pytest.mark.dialects("claude-code")
+def test_no_objection_is_no_approval(row: Pin, homes: Homes, product: Product) -> None:
+    """A user who allowed nothing beforehand is still asked, which without a terminal means no."""
+    home = homes(row, "nothing-allowed")
+    product.ensure_installed(home)
+    settings = home.read_json(home.driver.settings)
+    home.write(home.driver.settings, {**settings, "permissions": {}})
+    work = home.work()
+    marker = home.base / "outside.marker"
+    result = run(home, turns=[(home.driver.call("shell", marker),)], work=work)
+    assert not marker.exists() and result.rc == 0 and "guardhook" not in result.told, result.story()
+    assert gate_lines(product.journal(home), work.name)[0]["data"]["verdict"]["action"] == "allow"
 
 
 @pytest.mark.dialects("claude-code")

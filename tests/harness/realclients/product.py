@@ -45,6 +45,17 @@ BREAKAGES: dict[str, str | None] = {
     "garbage": "cat > /dev/null\necho 'Traceback (most recent call last): {\"decision\":'\nexit 0\n",
     "empty": "cat > /dev/null\nexit 0\n",
 }
+# Ways that need only one kind of tool call: descriptor 3 is where the hook program says that its answer is meant.
+RARER_BREAKAGES: dict[str, str | None] = {
+    "says-so-then-crashes": "cat > /dev/null\nprintf V >&3\nkill -SEGV $$\n",
+    "says-so-with-a-strange-status": "cat > /dev/null\nprintf V >&3\nexit 77\n",
+    "does-not-read": "exit 0\n",
+    "floods-stdout": "exec yes '{\"continue\": true}'\n",
+    "floods-stderr": "exec yes >&2\n",
+    "leaves-a-child": "cat > /dev/null\nsleep 600 &\nexit 0\n",
+    "half-an-answer": 'cat > /dev/null\nprintf \'{"hookSpecificOutput":{"permissionDecision":"allow"\'\nkill -KILL $$\n',
+    "approves": 'cat > /dev/null\nprintf \'{"decision":"allow"}\'\nexit 0\n',
+}
 
 
 @dataclass
@@ -107,7 +118,7 @@ class Product:
         real = os.readlink(current)
         folder = home.base / "broken" / how
         folder.mkdir(parents=True, exist_ok=True)
-        script = BREAKAGES[how]
+        script = {**BREAKAGES, **RARER_BREAKAGES}[how]
         if script is not None:
             program = folder / "guardhook-hook"
             program.write_text("#!/bin/sh\n" + script)
