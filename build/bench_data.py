@@ -21,7 +21,6 @@ reason = "hostile pattern"
 match = { input_regex = "a*a*a*a*a*a*a*[xy]" }
 """
 
-HUGE_STATUS = 0
 WORDS = ("deploy", "rotate", "migrate", "drain", "purge", "shred", "revoke", "restore", "freeze", "promote")
 
 
@@ -61,8 +60,3 @@ def payload(command: str, size: int) -> bytes:
     assert isinstance(tool_input, dict)
     tool_input["description"] = (text * (missing // len(text) + 1))[:missing]
     return json.dumps(event).encode()
-
-
-def status_for(size: int) -> int:
-    """The answer to a harmless payload of this size."""
-    return 0
