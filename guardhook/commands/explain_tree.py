@@ -27,7 +27,8 @@ class Tree:
         name = type(node).__name__.lower()
         made = getattr(self, f"_{name}")(node)
         start, end = getattr(node, "start", 0), getattr(node, "end", 0)
-        out = {"type": made[0], "span": [start, end], "text": self.text[start:end], **made[1]}
+        text = self.text[start:end].rstrip()  # a node may reach up to the operator behind it
+        out = {"type": made[0], "span": [start, start + len(text)], "text": text, **made[1]}
         redirects = [self._redirect(r) for r in getattr(node, "redirects", ())]
         if redirects:
             out["redirects"] = redirects
