@@ -32,10 +32,10 @@ def event_of(example: Example) -> Event:
     from guardhook.dialects import tools
 
     if example.prompt is not None:
-        event = Event("other", "user_prompt", "user_prompt", {})
+        event = Event(example.harness or "other", "user_prompt", "user_prompt", {})
         event.prompt = example.prompt
     else:
-        event = Event("other", "pre_tool", "pre_tool", {})
+        event = Event(example.harness or "other", "pre_tool", "pre_tool", {})
         event.tool = example.tool or "Bash"
         event.input = example.input if example.command is None else {"command": example.command}
         if event.input is None:

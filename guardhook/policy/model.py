@@ -76,6 +76,7 @@ class Example(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     input: dict[str, object] | None = None
     prompt: str | None = None
     cwd: str | None = None
+    harness: str | None = None  # the dialect that asks; default none in particular
     note: str = ""
 
 
