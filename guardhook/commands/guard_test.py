@@ -44,9 +44,10 @@ def command(
     if event.undecidable:
         fail(f"this call can't be judged, an enforcing hook blocks it: {event.undecidable}", as_json=as_json)
     from guardhook.analysis import analyse
+    from guardhook.gate.facts import facts_of
 
     try:
-        effects = analyse(event, hook.facts_of(folders, event))
+        effects = analyse(event, facts_of(folders, root, hook.PROGRAM, {}))
         verdict = match.judge(sets, event, effects, time.time())
     except Exception as error:  # status 1 means that a policy denied, so a fault must not end with it
         fail(f"policy evaluation failed: {type(error).__name__}: {error}; an enforcing hook blocks", as_json=as_json)

@@ -178,10 +178,11 @@ def test_agent_text_can_not_reach_the_terminal(home: Path) -> None:
 
 
 def test_shipped_policies_are_switched_by_an_override_and_never_removed(home: Path) -> None:
-    assert run(home, "guard", "test", "--command", "rm -rf /").returncode == 1
-    assert run(home, "guard", "disable", "delete-root-or-home").returncode == 0
-    assert run(home, "guard", "test", "--command", "rm -rf /", "--json").returncode == 0
-    refused = run(home, "guard", "remove", "delete-root-or-home")
+    bomb = "b() { b | b & }; b"
+    assert run(home, "guard", "test", "--command", bomb).returncode == 1
+    assert run(home, "guard", "disable", "fork-bomb").returncode == 0
+    assert run(home, "guard", "test", "--command", bomb, "--json").returncode == 0
+    refused = run(home, "guard", "remove", "fork-bomb")
     assert (refused.returncode, "can't be removed" in refused.stderr) == (2, True)
 
 
