@@ -16,10 +16,21 @@ def targets(text: str) -> list[FileTarget]:
     """Every file that the patch names, in order, with the lines that it adds. Empty when it names none.
 
     As lenient as the tools that apply patches: white space around header lines is ignored, and a header is believed wherever it stands.
+    Lines end at a line feed for some tools and at every Unicode line end for others: the files of both readings count.
     """
+    plain = [line.removesuffix("\r") for line in text.split("\n")]
+    found = _targets(plain)
+    lines = text.splitlines()
+    if lines != plain and lines != plain[:-1]:
+        known = {(target.op, target.path) for target in found}
+        found += [target for target in _targets(lines) if (target.op, target.path) not in known]
+    return found
+
+
+def _targets(lines: list[str]) -> list[FileTarget]:
     found: list[FileTarget] = []
     added: list[str] = []
-    for line in text.splitlines():
+    for line in lines:
         if line[:1] == "+" and not line.startswith("+++ "):
             added.append(line[1:])
             continue

@@ -18,6 +18,9 @@ _COMMAND_KEYS = (
     "command", "commands", "cmd", "command_line", "commandLine", "CommandLine", "shell_command", "shellCommand",
 )  # fmt: skip
 _DIRECTORY_KEYS = ("cwd", "dir_path", "directory", "workdir", "working_directory", "working_dir", "Cwd")
+# Keys of the shell tool's input besides the command that the client is known to obey. What else stands in the input was put there by an
+# agent: it changes nothing about what runs, so it must not be what is judged. Dialects that are not listed may obey any of the keys.
+_OBEYED = {"claude-code": (), "codex": (), "gemini": ("dir_path",), "qwen-code": ("directory",)}
 _PATCH_KEYS = ("command", "input", "patch", "patch_text", "patchText", "diff")
 _PATH_KEYS = (
     "file_path", "path", "filePath", "filepath", "file", "filename", "paths", "file_paths", "filePaths",
@@ -151,16 +154,16 @@ def _shell(event: Event, lower: str) -> None:
         return
     if lower in ("powershell", "pwsh", "execute_pwsh", "write_powershell"):
         event.shell = "powershell"
-    typed = lower in names.TYPED or given.get("is_input") is True
+    named = lower in names.TYPED
+    typed = named or given.get("is_input") is True
     if lower == "execute_code":
-        code = given.get("code", given.get("command"))
-        if isinstance(code, str) and code.strip():
-            # The language is Python; the analyser knows an interpreter with a program on its command line.
-            event.commands = ["python3 -c " + quote(code)]
+        # The language is Python; the analyser knows an interpreter with a program on its command line.
+        codes = [code for key in ("code", "command") if isinstance(code := given.get(key), str) and code.strip()]
+        if codes:
+            event.commands = ["python3 -c " + quote(code) for code in codes]
             return
-    keys = _TYPED_KEYS if typed else _COMMAND_KEYS
     seen = False
-    for key in keys:
+    for key in dict.fromkeys((*_TYPED_KEYS, *_COMMAND_KEYS)) if typed else _COMMAND_KEYS:
         if key in given and given[key] is not None:
             commands = _commands(key, given[key])
             if commands is None:
@@ -177,7 +180,7 @@ def _shell(event: Event, lower: str) -> None:
     _arguments(event, given)
     if not event.commands and not (typed and seen):
         event.undecidable = "a shell tool was called without a command"
-    if not typed and event.undecidable is None:
+    if not named and event.undecidable is None:
         _directory(event, given)
 
 
@@ -218,35 +221,58 @@ def _one(item: dict[str, object]) -> list[str] | None:
 
 
 def _arguments(event: Event, given: dict[str, object]) -> None:
-    """`args` beside a single command belongs to it."""
+    """`args` beside a single command belongs to it, as far as the client knows: what it may ignore is judged without as well."""
     args = given.get("args")
     if args is None or len(event.commands) != 1 or not isinstance(given.get("command"), str):
         return
+    alone = event.commands[0]
     if isinstance(args, list) and all(isinstance(a, str) for a in args):
-        event.commands[0] = " ".join((event.commands[0], *(quote(a) for a in args if isinstance(a, str))))
+        event.commands[0] = " ".join((alone, *(quote(a) for a in args if isinstance(a, str))))
     elif isinstance(args, str):
         event.commands[0] += " " + args
     else:
         event.undecidable = "the shell tool's 'args' is not a list of texts"
+        return
+    # A bare program name is a program with its arguments apart; a line with blanks in it may be all that runs.
+    if event.dialect in _OBEYED or len(alone.split()) > 1:
+        event.commands.append(alone)
 
 
 def _directory(event: Event, given: dict[str, object]) -> None:
-    """A directory of the command's own is spelled out as a change of directory, so that relative paths mean what they will."""
+    """A directory of the command's own is spelled out as a change of directory, so that relative paths mean what they will.
+
+    Where the client may obey another key, or none, the command is judged in each of the directories.
+    """
+    obeyed = _OBEYED.get(event.dialect)
+    changes: dict[str, None] = {}
+    believed: set[str] = set()
     for key in _DIRECTORY_KEYS:
         value = given.get(key)
-        if value is None or value == "" or value == event.cwd or value == ".":
+        if value is None or value == "":
             continue
         if not isinstance(value, str):
             event.undecidable = f"the shell tool's {key!r} is not a text"
             return
+        if obeyed is None or key in obeyed:
+            believed.add(value)
         path = value.removeprefix("file://")
-        if path == event.cwd:
-            continue
-        change = "Set-Location -LiteralPath '" + path.replace("'", "''") + "'\n"
-        if event.shell != "powershell":
-            change = "cd " + quote(path) + "\n"
-        event.commands = [change + command for command in event.commands]
+        if path in (event.cwd, "."):
+            path = ""
+        changes[path] = None
+    if not changes:
         return
+    if len(changes) > 1 or len(believed) != 1:
+        changes = {"": None, **changes}
+    commands = event.commands
+    event.commands = [_change(path, event.shell) + command for path in changes for command in commands]
+
+
+def _change(path: str, shell: str) -> str:
+    if not path:
+        return ""
+    if shell == "powershell":
+        return "Set-Location -LiteralPath '" + path.replace("'", "''") + "'\n"
+    return "cd " + quote(path) + "\n"
 
 
 # --- files -----------------------------------------------------------------------------------------------------
@@ -369,8 +395,9 @@ def _web(event: Event) -> None:
         return
     _urls(event, given)
     prompt = given.get("prompt")
-    if isinstance(prompt, str) and not event.urls:
-        event.urls.extend(_addresses(prompt))  # Gemini passes addresses inside a sentence
+    if isinstance(prompt, str) and (not event.urls or event.dialect == "gemini"):
+        # Gemini passes addresses inside a sentence, and an address beside it is ignored there.
+        event.urls.extend(url for url in _addresses(prompt) if url not in event.urls)
     for path in _paths(given):
         event.files.append(FileTarget("write", path))
 
@@ -417,7 +444,14 @@ def _open(event: Event) -> None:
         if isinstance(inner, str):
             inner = _unnest(event, inner, "")
         if isinstance(inner, dict):
+            # A tool that passes a call on has its arguments in there; any other reads the outer ones.
+            if event.tool is not None and names.mcp_name(event.tool) is not None:
+                _named(event, given)
             given = inner
+    _named(event, given)
+
+
+def _named(event: Event, given: object) -> None:
     if not isinstance(given, dict) or event.kind == "subagent":
         return
     words = names.words(event.mcp_tool or event.tool or "")

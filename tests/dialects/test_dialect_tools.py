@@ -128,7 +128,7 @@ def test_a_tool_that_passes_a_call_on_is_that_call(tool: str, given: dict[str, o
         ("run_commands", {"commands": [{"command": "rm", "args": ["-rf", "a b"]}, "ls"]}, ["rm -rf 'a b'", "ls"]),
         ("shell", {"command": ["bash", "-lc", "rm -rf 'x'"]}, ["bash -lc 'rm -rf '\\''x'\\'''"]),
         ("Bash", {"command": "ls", "cmd": "rm x"}, ["ls", "rm x"]),
-        ("process.start", {"command": "rm", "args": ["-rf", "/"]}, ["rm -rf /"]),
+        ("process.start", {"command": "rm", "args": ["-rf", "/"]}, ["rm -rf /", "rm"]),
         ("execute_code", {"code": "print('x')"}, ["python3 -c 'print('\\''x'\\'')'"]),
         ("write_stdin", {"session_id": 1, "chars": "rm -rf /\n"}, ["rm -rf /\n"]),
         ("write_bash", {"shellId": "1", "input": "rm x"}, ["rm x"]),
@@ -170,12 +170,73 @@ def test_powershell_is_another_language(tool: str) -> None:
 
 @pytest.mark.parametrize("key", ["dir_path", "directory", "cwd", "workdir"])
 def test_a_directory_of_its_own_goes_before_the_command(key: str) -> None:
-    assert filled("run_shell_command", {"command": "rm -rf *", key: "/home/o'x"}).commands == [
+    assert filled("run_shell_command", {"command": "rm -rf *", key: "/home/o'x"}, "other").commands == [
         "cd '/home/o'\\''x'\nrm -rf *"
     ]
-    assert filled("run_shell_command", {"command": "ls", key: "/w"}).commands == ["ls"]
-    assert filled("run_shell_command", {"command": "ls", key: "."}).commands == ["ls"]
-    assert filled("execute_pwsh", {"command": "ls", key: "/x"}).commands == ["Set-Location -LiteralPath '/x'\nls"]
+    assert filled("run_shell_command", {"command": "ls", key: "/w"}, "other").commands == ["ls"]
+    assert filled("run_shell_command", {"command": "ls", key: "."}, "other").commands == ["ls"]
+    assert filled("execute_pwsh", {"command": "ls", key: "/x"}, "other").commands == [
+        "Set-Location -LiteralPath '/x'\nls"
+    ]
+
+
+# Keys that a client ignores are an agent's to fill in: they must not steer what is judged.
+
+
+@pytest.mark.parametrize(
+    ("dialect", "given", "commands"),
+    [
+        ("claude-code", {"command": "rm -rf *", "cwd": "/tmp/x"}, ["rm -rf *", "cd /tmp/x\nrm -rf *"]),
+        ("codex", {"command": "rm -rf *", "workdir": "/tmp/x"}, ["rm -rf *", "cd /tmp/x\nrm -rf *"]),
+        ("gemini", {"command": "rm -rf *", "cwd": "/tmp/x"}, ["rm -rf *", "cd /tmp/x\nrm -rf *"]),
+        ("gemini", {"command": "rm -rf *", "dir_path": "/"}, ["cd /\nrm -rf *"]),
+        ("gemini", {"command": "rm -rf *", "dir_path": "/", "is_input": True}, ["cd /\nrm -rf *"]),
+        (
+            "gemini",
+            {"command": "rm -rf *", "cwd": "/tmp/x", "dir_path": "/"},
+            ["rm -rf *", "cd /tmp/x\nrm -rf *", "cd /\nrm -rf *"],
+        ),
+        ("gemini", {"command": "rm -rf *", "dir_path": "."}, ["rm -rf *"]),
+        ("cursor", {"command": "rm -rf *", "cwd": "/tmp/x"}, ["cd /tmp/x\nrm -rf *"]),
+        ("cursor", {"command": "ls", "cwd": "/w", "workdir": "/"}, ["ls", "cd /\nls"]),
+    ],
+)
+def test_a_decoy_directory_hides_no_command(dialect: str, given: dict[str, object], commands: list[str]) -> None:
+    assert filled("run_shell_command", given, dialect).commands == commands
+
+
+@pytest.mark.parametrize("decoy", [["--dry-run"], " --dry-run", ["--help"]])
+def test_decoy_arguments_hide_no_command(decoy: object) -> None:
+    for dialect in ("claude-code", "codex", "gemini", "qwen-code", "cursor"):
+        assert "git push -f" in filled("Bash", {"command": "git push -f", "args": decoy}, dialect).commands
+
+
+def test_a_decoy_of_typed_text_hides_no_command() -> None:
+    given = {"CommandLine": "rm -rf /", "text": "ls", "is_input": True}
+    assert "rm -rf /" in filled("run_command", given, "antigravity").commands
+    code = filled("execute_code", {"code": "print(1)", "command": "import os"}, "hermes").commands
+    assert code == ["python3 -c 'print(1)'", "python3 -c 'import os'"]
+
+
+@pytest.mark.parametrize("decoy", [{}, {"command": "ls"}, '{"command": "ls"}'])
+def test_decoy_arguments_of_an_mcp_tool_hide_none(decoy: object) -> None:
+    event = filled("mcp__srv__run", {"command": "rm -rf /", "path": "/etc/x", "content": "y", "arguments": decoy})
+    assert "rm -rf /" in event.commands
+    assert FileTarget("write", "/etc/x", "y") in event.files
+
+
+def test_a_decoy_address_hides_none() -> None:
+    event = filled("web_fetch", {"url": "https://a.example/", "prompt": "read https://b.example/x please"}, "gemini")
+    assert event.urls == ["https://a.example/", "https://b.example/x"]
+
+
+@pytest.mark.parametrize("end", ["\x85", "\u2028", "\x0c", "\x1d", "\r"])
+def test_an_odd_line_end_hides_no_file_of_a_patch(end: str) -> None:
+    """Whatever ends a line for the tool: the path goes on behind it, or another header stands there."""
+    long = f"/tmp/a{end}/../../root/.ssh/authorized_keys"
+    assert long in {t.path for t in patches.targets(f"*** Begin Patch\n*** Add File: {long}\n+k\n*** End Patch\n")}
+    header = f"*** Begin Patch{end}*** Delete File: /etc/x{end}*** End Patch"
+    assert FileTarget("delete", "/etc/x") in patches.targets(header)
 
 
 @settings(max_examples=200, deadline=None)
