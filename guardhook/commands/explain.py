@@ -283,6 +283,10 @@ def _judge(
     verdict, effects = judge.decide(sets, event, facts, allow_empty=bool(broken), data_folder=folders.data)
     if broken:
         verdict = judge.fault("policies", broken)
+    if not effects and event.event in judge.TOOL_EVENTS:
+        from guardhook.analysis import analyse
+
+        effects = analyse(event, facts)  # the gate needs none where nothing could match, a person wants to see them
     return verdict, effects
 
 

@@ -12,7 +12,6 @@ import os
 import secrets
 import select
 import subprocess
-import termios
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -238,6 +237,8 @@ def confirm(lines: Iterable[str], phrase: str, seconds: float = SECONDS) -> bool
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         raise NotAPerson("there is no terminal to ask on") from None
+    import termios  # not on Windows, where there is no /dev/tty either
+
     try:
         if os.tcgetpgrp(terminal) != os.getpgrp():
             raise NotAPerson("this does not run in the foreground of its terminal")
