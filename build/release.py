@@ -64,10 +64,10 @@ def main() -> None:
 def hook_program(work: Path, *, embedded: bool) -> list[Item]:
     """The unpacked hook program: the embedding one, or PyInstaller's where that can't be built."""
     found = closure.find()
-    policies = [Item(f"policies/{name}", 0o400, data) for name, data in shared_spec.shipped_policies()]
+    policies = shared_spec.shipped_policies()
     if embedded:
         try:
-            return embed.build(found) + policies
+            return embed.build(found) + [Item(f"policies/{name}", 0o400, data) for name, data in policies]
         except embed.EmbedError as error:
             print(f"build/release: the hook program gets PyInstaller's bootloader: {error}", file=sys.stderr)
     pyinstaller("hook_fallback.spec", work)
@@ -77,7 +77,8 @@ def hook_program(work: Path, *, embedded: bool) -> list[Item]:
         if path.is_file():
             mode = 0o500 if os.access(path, os.X_OK) and path.suffix == "" else 0o400
             items.append(Item(path.relative_to(folder).as_posix(), mode, path.read_bytes()))
-    return items + policies
+    # Not beside the program itself: PyInstaller's importer takes a file `guardhook` there for the package.
+    return items + [Item(f"lib/policies/{name}", 0o400, data) for name, data in policies]
 
 
 def check(items: list[Item], executable: Path, work: Path) -> None:

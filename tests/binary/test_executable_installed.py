@@ -140,7 +140,7 @@ def test_broken_hook_program(own_install: Installed, what: str) -> None:
     elif what == "cut":
         program.write_bytes(program.read_bytes()[: program.stat().st_size // 2])
     elif what == "wrong library":
-        library = next(program.parent.glob("_json*"))
+        library = next(program.parent.rglob("_json*"))
         library.chmod(0o700)
         library.write_bytes(b"not a library")
     else:
