@@ -26,6 +26,8 @@ CLAUDE_ROUTES = {
     "PermissionDenied": "permission_denied",
 }  # fmt: skip
 
+# Events that stand for a call about to happen.
+CALLS = ("pre_tool", "permission_request")
 _RESULTS = ("tool_response", "tool_output", "tool_result", "toolResult", "error", "tool_error")
 
 
@@ -82,12 +84,17 @@ def route(payload: Payload, event_arg: str | None, routes: Mapping[str, str], *k
     result: a client may get new events, and none of them may be a way around the gate.
     """
     given = first_text(payload, *(keys or ("hook_event_name",))) or ""
+    calls = payload.get("tool_name") is not None and "tool_input" in payload
+    calls = calls and all(payload.get(key) is None for key in _RESULTS)
+    registered = routes.get(event_arg) if event_arg is not None else None
     if given in routes:
+        if calls and registered in CALLS and routes[given] not in CALLS:
+            # Registered for a call that is about to happen, and told by another name of one that has no result: it is judged.
+            return event_arg or "", registered or ""
         return given, routes[given]
-    if event_arg is not None and event_arg in routes:
-        return event_arg, routes[event_arg]
-    calls = text(payload, "tool_name") is not None and "tool_input" in payload
-    if calls and all(payload.get(key) is None for key in _RESULTS):
+    if registered is not None:
+        return event_arg or "", registered
+    if calls:
         return given or event_arg or "", "pre_tool"
     return given or event_arg or "", "other"
 
@@ -128,12 +135,17 @@ def _line(sentence: str) -> str:
 
     Claude Code ignores a block whose stderr says that a file is missing, taking it for a broken hook.
     """
-    lower = sentence.lower()
+    lower = _lower(sentence)
     for phrase, instead in (("no such file", "no-such file"), ("can't open", "cannot open")):
         while (at := lower.find(phrase)) >= 0:
             sentence = sentence[:at] + instead + sentence[at + len(phrase) :]
-            lower = sentence.lower()
+            lower = _lower(sentence)
     return sentence
+
+
+def _lower(text: str) -> str:
+    """ASCII lower case. Every character stays in its place, which `str.lower` does not promise (U+0130 becomes two)."""
+    return text.lower() if text.isascii() else "".join(c.lower() if c < "\x80" else c for c in text)
 
 
 def _part(words: str, most: int) -> str:

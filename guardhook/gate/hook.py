@@ -191,12 +191,22 @@ class Hook:
     # --- the ways out ----------------------------------------------------------------------------------------
 
     def fail(self, cause: str, message: str) -> NoReturn:
-        """Ends the process after a fault: a verdict that exists stands, else the dialect's block."""
-        if self.verdict is not None and self.answer is not None:
+        """Ends the process after a fault: a verdict that exists stands, else the dialect's block.
+
+        A verdict that lets the call pass stands only where time ran out: any other fault kept it from being recorded.
+        """
+        if self.verdict is not None and self.answer is not None and (cause == "watchdog" or self._stands()):
             self.end(self.answer)
         verdict = Verdict("deny", message)
         verdict.cause = cause
         self.end(self.blocking_answer(verdict), verdict)
+
+    def _stands(self) -> bool:
+        """Whether the verdict needs no record: it blocks or asks, or it is wanted that nothing blocks for this."""
+        from guardhook.core.verdict import BLOCKING
+
+        assert self.verdict is not None
+        return self.verdict.action in BLOCKING or self.verdict.mode == "observe" or self.options.allow_empty
 
     def blocking_answer(self, verdict: Verdict) -> Answer:
         """The block in the words of whoever is asking, as far as that is known. Never raises."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posix
 import time
 
+from guardhook.core.event import JUDGED
 from guardhook.core.verdict import BLOCKING, RANK, Verdict
 from guardhook.gate.roots import find_root
 from guardhook.policy import compiled as compiled_module
@@ -42,8 +43,8 @@ def precheck(event: Event) -> Verdict | None:
             return Verdict("deny", "this is the canary that doctor sends; it is always denied", CANARY_POLICY)
         if not event.tool:
             return fault("payload", "the payload names no tool")
-        if event.undecidable:
-            return fault("payload", event.undecidable)
+    if event.undecidable and event.event in JUDGED:
+        return fault("payload", event.undecidable)
     return None
 
 

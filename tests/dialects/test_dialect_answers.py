@@ -304,3 +304,11 @@ def test_every_block_word_only_where_status_2_is_not_enough(dialect: str) -> Non
     answer = unknown.answer_for(dialect, None, verdict)
     reply = json.loads(answer.stdout)
     assert answer.exit == 2 and reply["cancel"] is True and reply["decision"] == "deny" and reply["action"] == "block"
+
+
+def test_a_reason_never_reads_as_a_missing_file_and_never_hangs() -> None:
+    """U+0130 is two characters in lower case: places found there did not fit, and the replacing never ended."""
+    for text in ("no such file", "İ" * 30 + " No Such File or directory", "İcan't open İ CAN'T OPEN" + "İ" * 20):
+        said = table.load("claude-code").fallback("PreToolUse", text).stderr.decode().lower()
+        assert "no such file" not in said and "can't open" not in said
+        assert "İ" not in text or b"\xc4\xb0" in table.load("codex").fallback("PreToolUse", text).stderr

@@ -197,6 +197,15 @@ payload = sys.stdin.buffer.read()
 folder, most, stride = os.environ["GH_DIR"], int(os.environ["GH_MOST"]), int(os.environ["GH_STRIDE"])
 argv = ["hook", "PreToolUse", "--enforce", "--dialect", "claude-code", "--dir", folder]
 bad, reached = [], 0
+def recorded():
+    found = 0
+    for place, _, names in os.walk(folder + "/journal"):
+        for name in names:
+            if name.endswith(".jsonl"):
+                with open(place + "/" + name, "rb") as stream:
+                    found += stream.read().count(b"\\n")
+    return found
+lines = recorded()
 for number in range(0, most, stride):
     read, write_end = os.pipe()
     os.write(write_end, payload)
@@ -226,26 +235,71 @@ for number in range(0, most, stride):
             os._exit(99)
     os.close(read)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if status != 2:
+    before, lines = lines, recorded()
+    # A harmless call may pass after all where the fault was overcome: then it is on record.
+    if status != 2 and not (b"GH-DENY" not in payload and status == 0 and lines > before):
         bad.append((number, status))
 print(len(range(0, most, stride)), bad)
 sys.exit(1 if bad else 0)
 """
 
 
-@pytest.mark.parametrize("offset", range(4))
-def test_an_exception_at_any_line_blocks(place: Path, hook: Run, offset: int) -> None:
+@pytest.mark.parametrize(("command", "offset"), [*(("echo GH-DENY", n) for n in range(4)), ("ls", 0), ("ls", 2)])
+def test_an_exception_at_any_line_blocks(place: Path, hook: Run, command: str, offset: int) -> None:
     hook(claude("ls"))  # compile first: what is injected into is the gate
     environment = {**os.environ, "GH_DIR": str(place), "GH_MOST": str(1600 + offset), "GH_STRIDE": "4"}
     done = subprocess.run(
         [sys.executable, "-c", INJECT.replace("range(0, most", f"range({offset}, most")],
-        input=json.dumps(claude("echo GH-DENY")).encode(),
+        input=json.dumps(claude(command)).encode(),
         capture_output=True,
         env=environment,
         check=False,
         timeout=300,
     )
     assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
+
+
+def test_a_call_that_only_the_recording_fails_for_is_blocked(place: Path) -> None:
+    """Judged harmless, then the recorder breaks: before, the call passed and left no trace."""
+    code = (
+        "import sys\n"
+        "from guardhook.gate import record\n"
+        "def broken(*a, **k): raise RecursionError\n"
+        "record.data_of = broken\n"
+        "from guardhook.gate.hook import main\n"
+        f"main(['hook', 'PreToolUse', '--enforce', '--dir', {str(place)!r}, *sys.argv[1:]])\n"
+    )
+
+    def run(*more: str) -> int:
+        payload = json.dumps(claude("ls")).encode()
+        command = [sys.executable, "-c", code, *more]
+        return subprocess.run(command, input=payload, capture_output=True, check=False, timeout=60).returncode
+
+    assert run() == 2
+    assert run("--allow-empty") == 0
+
+
+@pytest.mark.parametrize("prompt", [None, 7, ["GH-DENY"], {"text": "GH-DENY"}])
+def test_a_prompt_that_is_no_text_is_blocked(hook: Run, prompt: object) -> None:
+    payload = claude("x", "UserPromptSubmit", prompt=prompt)
+    for key in ("tool_name", "tool_input", "tool_use_id"):
+        del payload[key]
+    assert hook(payload, "UserPromptSubmit", "--dialect", "claude-code").status == 2
+
+
+@pytest.mark.parametrize("event", ["PostToolUse", "Stop", "SessionEnd", "Notification", "UserPromptSubmit"])
+def test_a_call_in_the_guise_of_another_event_is_judged(hook: Run, event: str) -> None:
+    """What is registered for calls and told of something else is still a call that is about to happen."""
+    payload = claude("echo GH-DENY", event, prompt="hello")
+    for registered in ("PreToolUse", "PermissionRequest"):
+        out = hook(payload, registered, "--dialect", "claude-code")
+        assert out.status == 2 and registered.encode() in out.stdout
+    assert hook(codex("echo GH-DENY", "PostToolUse"), "PreToolUse", "--dialect", "codex").status == 2
+
+
+@pytest.mark.parametrize("name", [["Bash"], 7, {"a": "b"}, "", True])
+def test_an_unknown_event_with_an_odd_tool_name_is_blocked(hook: Run, name: object) -> None:
+    assert hook(claude("ls", "BeforeAnything", tool_name=name), "--dialect", "claude-code").status == 2
 
 
 def test_faults_leave_a_trace(hook: Run, place: Path) -> None:
