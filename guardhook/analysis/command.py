@@ -12,6 +12,7 @@ from guardhook.core.text import fold, skeleton
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from guardhook.analysis.programs.index import Handler
     from guardhook.analysis.walk import Walker
 
 FUNCTION_DEPTH = 12
@@ -45,8 +46,30 @@ def run(walker: Walker, words: list[Val], state: State, stdin: Val | None, env: 
     guard.command(call, text)
     handler = index.find(name)
     if handler is not None and ("/" not in text or _is_binary(text)):
-        return handler(call)
+        out = handler(call)
+        if not all(a.text.isascii() for a in call.args):
+            _lookalikes(call, handler)
+        if out.text == HOLE and not out.origin:
+            return Val(HOLE, out.taint, f"output of {name}")
+        return out
     return _unknown_program(call, text)
+
+
+def _lookalikes(call: Call, handler: Handler) -> None:
+    """Runs the program again with its arguments folded: what only then shows up is there by look-alike characters."""
+    walker = call.walker
+    before = {(e.kind, e.flags, e.path_classes) for e in walker.effects}
+    count = len(walker.effects)
+    folded = [a if a.text.isascii() else Val(skeleton(fold(a.text)), a.taint, a.origin) for a in call.args]
+    again = Call(walker, call.name, folded, call.state.fork(), call.stdin, {}, call.span, call.network)
+    handler(again)
+    fresh = [e for e in walker.effects[count:] if (e.kind, e.flags, e.path_classes) not in before and e.kind != "run"]
+    del walker.effects[count:]
+    for effect in fresh:
+        effect.lookalike = True
+        walker.effects.append(effect)
+    if fresh:
+        call.emit("lookalike", ("argument",), detail="an argument reads as another one: " + " ".join(again.argv)[:120])
 
 
 _FETCHED = frozenset(("network", "decoded"))
@@ -226,6 +249,8 @@ def _dynamic(walker: Walker, words: list[Val], state: State, stdin: Val | None, 
             candidates += [n for n in index.DANGEROUS if n not in candidates and matches(tail, n)][
                 : 8 - len(candidates)
             ]
+    if first.raw.strip('"${}') in _TOOL_VARIABLES:
+        flags.add("known-variable")
     if first.origin.startswith("output of "):
         flags.add("tool-output")
     if _looks_destructive(call):
@@ -238,6 +263,13 @@ def _dynamic(walker: Walker, words: list[Val], state: State, stdin: Val | None, 
         if MARKS.isdisjoint(rest[0].text) and not rest[0].text.startswith("-"):
             return run(walker, rest, state, stdin, env, span, network)
     return unknown(first, *rest, *([stdin] if stdin is not None else ()))
+
+
+# Variables that by custom name a tool.
+_TOOL_VARIABLES = frozenset((
+    "EDITOR", "VISUAL", "PAGER", "BROWSER", "CC", "CXX", "CPP", "LD", "AR", "MAKE", "PYTHON", "PYTHON3", "PYTHON_BIN", "PIP", "NODE", "NPM", "YARN", "PNPM", "RUBY", "GO", "CARGO", "JAVA",
+    "JAVACMD", "DOCKER", "DOCKER_COMPOSE", "COMPOSE", "KUBECTL", "TERRAFORM", "PERL", "PHP", "CMAKE", "PYTEST", "GIT", "MVN", "GRADLE", "SUDO", "RUNNER", "UV", "BUN", "DENO",
+))  # fmt: skip
 
 
 def _relative(text: str) -> str:

@@ -54,9 +54,8 @@ def single(walker: Walker, word: Word, state: State, tilde: bool = True) -> Val:
             continue
         for value in part_values(walker, part, state):
             pieces.append(value.text if not pieces or part[0] != VAR or part[1] not in "@*" else " " + value.text)
-            if value.taint:
-                taint |= value.taint
-                origin = origin or value.origin
+            taint |= value.taint
+            origin = origin or value.origin
     return Val("".join(pieces), taint, origin, walker.slice(word.start, word.end))
 
 
@@ -94,9 +93,8 @@ def _fields(walker: Walker, parts: list[tuple], state: State, raw: str, out: lis
         values = part_values(walker, part, state)
         many = kind == VAR and (part[1] == "@" or part[1].endswith("[@]")) and part[2] != "#"
         for number, value in enumerate(values):
-            if value.taint:
-                taint |= value.taint
-                origin = origin or value.origin
+            taint |= value.taint
+            origin = origin or value.origin
             if number and (many or not quoted):
                 out.append(Val("".join(pieces), taint, origin, raw))
                 pieces = []
@@ -336,7 +334,7 @@ def _operate(walker: Walker, name: str, value: Val | None, operator: str, argume
         return value if value is not None else UNKNOWN
     if value is None:
         return UNKNOWN
-    if operator == "#":
+    if operator == "#" and argument is None:
         return Val(str(len(value.text))) if value.known else UNKNOWN
     if argument is not None and len(value.text) <= _PATTERN_WORK:
         result = _transform(walker, value.text, operator, argument, state)

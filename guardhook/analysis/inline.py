@@ -11,7 +11,7 @@ from guardhook.analysis.call import Call
 from guardhook.analysis.decode import base32_text, base64_text, hex_text, translate
 from guardhook.analysis.nodes import HOLE
 from guardhook.analysis.tokens import COMMAND, ID, LINE, NUM, OP, STR, Token, tokens
-from guardhook.analysis.values import EMPTY, NONE, UNKNOWN, State, Val, concat
+from guardhook.analysis.values import EMPTY, NONE, UNKNOWN, State, Val, activate, concat
 from guardhook.analysis.walk import Walker
 
 _SLICE = 400  # tokens of one argument that are evaluated
@@ -54,6 +54,7 @@ class Scanner:
     def run(self, text: str) -> Val:
         self.toks = tokens(text, self.language)
         toks = self.toks
+        self.loops()
         i, n = 0, len(toks)
         while i < n:
             kind, word, _ = toks[i]
@@ -78,6 +79,24 @@ class Scanner:
             )
         return concat(self.out)
 
+    def loops(self) -> None:
+        """Loop variables stand for all items of a constant list, before the body is looked at (comprehensions put it first)."""
+        toks = self.toks
+        for i in range(len(toks) - 3):
+            if toks[i][0] == ID and toks[i][1] in ("in", "of") and toks[i - 1][0] == ID and i > 1 and toks[i - 2][1] in ("for", "const", "let", "var", "my"):
+                if toks[i + 1][1] in ("[", "(") or toks[i + 1][0] == ID:
+                    end = self.term_end(i + 1, len(toks))
+                    value = self.value(i + 1, end)
+                    if isinstance(value, list) or value.known:
+                        self.names[toks[i - 1][1]] = value
+            elif toks[i][1] == "each" and toks[i - 1][1] == "." and self.language == "ruby":
+                bar = next((k for k in range(i + 1, min(i + 4, len(toks))) if toks[k][1] == "|"), 0)
+                begin = i - 2
+                while begin > 0 and toks[begin][1] != "[":
+                    begin -= 1
+                if bar and bar + 1 < len(toks):
+                    self.names[toks[bar + 1][1]] = self.value(begin, i - 1)
+
     # --- one name
 
     def name(self, i: int) -> int:
@@ -94,6 +113,8 @@ class Scanner:
             self.names[chain] = self.value(j + 1, end)
             self.destructured(i, j, end)
             return j + 1
+        if chain == "eval" and following[1] in (")", ",") and i and self.toks[i - 1][1] in ("(", ","):
+            self.handed_on(i)
         if following[1] == "(" and following[0] == OP:
             return self.called(chain, i, j)
         if (self.language in ("perl", "ruby", "php", "lua", "tcl", "julia") and following[0] in (STR, ID, COMMAND)) or (
@@ -105,6 +126,13 @@ class Scanner:
                 self.perform(action, chain, self.split(j, end), i)
                 return j
         return j
+
+    def handed_on(self, i: int) -> None:
+        """`fetch(…).then(eval)`: eval handed to somebody who calls it with what was fetched."""
+        if "network" in self.taint(max(0, i - _SLICE), i):
+            self.call.emit("run_fetched", ("inline",), detail="what was fetched is evaluated")
+        else:
+            self.call.emit("run_dynamic", ("inline", "eval"), detail="eval of a text that isn't known")
 
     def spaced(self, chain: str) -> bool:
         return chain in ("system", "exec", "spawn")
@@ -693,6 +721,8 @@ class Scanner:
             if kind == OP and word not in ("(", "[", "{"):
                 # A comparison, a condition, a keyword argument: not something to fold.
                 return Val(HOLE, self.taint(begin, end))
+            if kind == ID and self.language in ("perl", "ruby") and i + 1 < end and toks[i + 1][0] == STR and not pieces:
+                return self.function(word, self.split(i + 1, end), depth + 1, i, end)
             j = self.term_end(i, end)
             value = self.term_value(i, j, depth)
             if isinstance(value, list):
@@ -911,6 +941,8 @@ class Scanner:
                 if last != "loads" or chain.startswith(("marshal", "pickle"))
                 else Val(HOLE, first.taint)
             )
+        if last in ("glob", "iglob", "globSync", "rglob"):
+            return Val(activate(first.text), first.taint)
         if last in ("reversed", "strrev", "reverse"):
             return Val(first.text[::-1], first.taint) if first.known else first
         action = self.action(chain)

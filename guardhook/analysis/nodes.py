@@ -41,22 +41,27 @@ class Word:
         self.literal = _literal(parts)
 
 
-_ACTIVE = frozenset("*?[{~")
+_ACTIVE = frozenset("*?{~")
 
 
 def _literal(parts: list[tuple]) -> str | None:  # type: ignore[type-arg]
     if len(parts) == 1:
         part = parts[0]
-        if part[0] == LIT and (part[2] or _ACTIVE.isdisjoint(part[1])):
+        if part[0] == LIT and (part[2] or _plain(part[1])):
             text: str = part[1]
             return text
         return None
     out = []
     for part in parts:
-        if part[0] != LIT or not (part[2] or _ACTIVE.isdisjoint(part[1])):
+        if part[0] != LIT or not (part[2] or _plain(part[1])):
             return None
         out.append(part[1])
     return "".join(out)
+
+
+def _plain(text: str) -> bool:
+    """Whether unquoted text means itself: nothing to expand, no bracket expression (`[` alone is a command)."""
+    return _ACTIVE.isdisjoint(text) and ("[" not in text or "]" not in text)
 
 
 class Redirect:

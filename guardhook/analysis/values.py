@@ -65,7 +65,8 @@ def source(text: str) -> str:
 
 def activate(text: str) -> str:
     """Glob characters of an unquoted text as marks."""
-    return text.replace("*", STAR).replace("?", QUERY).replace("[", CLASS)
+    text = text.replace("*", STAR).replace("?", QUERY)
+    return text.replace("[", CLASS) if "]" in text else text
 
 
 def concat(values: list[Val]) -> Val:
@@ -77,9 +78,8 @@ def concat(values: list[Val]) -> Val:
     taint = NONE
     origin = ""
     for value in values:
-        if value.taint:
-            taint |= value.taint
-            origin = origin or value.origin
+        taint |= value.taint
+        origin = origin or value.origin
     return Val("".join([v.text for v in values]), taint, origin)
 
 
@@ -138,6 +138,8 @@ class State:
                 for name, value in other.vars.items():
                     if self.vars.get(name) is not value:
                         names.add(name)
+                if len(self.vars) + len(names) != len(other.vars):
+                    names.update(self.vars.keys() - other.vars.keys())
         for name in names:
             items: list[Val] = []
             array: list[Val] | None = None

@@ -225,7 +225,11 @@ class Walker:
                 if not _leaves(child):
                     state.merge([other])
             else:
+                before = state.fork() if operator == "&&" and isinstance(child, Simple) and not child.words else None
                 outputs.append(self.node(child, state, stdin))
+                if before is not None:
+                    before.cwd = state.cwd
+                    state.merge([before])  # the assignment may not have been reached
         return concat(outputs)
 
     def node(self, node: Node, state: State, stdin: Val | None) -> Val:

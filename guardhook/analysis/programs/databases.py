@@ -325,7 +325,7 @@ def _rows(call: Call) -> Val:
             if any(t in ("--force", "-f", "--force-reset", "--accept-data-loss", "--yes", "-y") for t in call.texts())
             else set(),
         )
-    elif call.name == "prisma" and "--force-reset" in call.texts():
+    if call.name == "prisma" and "--force-reset" in call.texts():
         call.emit("database", ("drop", "migration-tool"))
     return call.result()
 

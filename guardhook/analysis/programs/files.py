@@ -354,6 +354,7 @@ def _found_values(roots: list[Val], names: list[str], narrowed: bool) -> list[Va
             for name in names[:8]:
                 last = name.rpartition("/")[2] or name
                 pattern = last.replace("*", STAR)
+                out.append(Val(f"{base}/{pattern}", root.taint, root.origin, root.raw))
                 out.append(Val(f"{base}/{STAR}/{pattern}", root.taint, root.origin, root.raw))
         elif narrowed:
             out.append(Val(f"{base}/{STAR}x", root.taint, root.origin, root.raw))

@@ -173,6 +173,8 @@ def _stdin(call: Call, language: str) -> Val:
 
 def _file(call: Call, language: str, rest: list[Val]) -> Val:
     path = rest[0]
+    if path.text.rpartition("/")[2] in ("artisan", "manage.py"):
+        return call.run([Val(path.text.rpartition("/")[2]), *rest[1:]], call.name)
     if path.text.startswith(("http://", "https://")):
         call.emit("run_fetched", ("script",), detail=path.shown)
         return UNKNOWN
@@ -190,10 +192,8 @@ def _deno(call: Call, args: list[Val]) -> Val:
     if verb in ("eval", "-e", "--eval", "-p", "--print") and rest:
         opts = options(rest, permute=False)
         return _codes(call, "node", opts.rest[:1], set(), opts.rest[1:]) if opts.rest else UNKNOWN
-    if call.name == "bun" and verb not in ("run", "x"):
-        from guardhook.analysis.programs.packages import HANDLERS
-
-        return HANDLERS["bun"](call)
+    if call.name == "bun" and verb not in ("run", "x") and not verb.endswith((".js", ".ts", ".mjs", ".tsx", ".jsx")):
+        return index.handler("packages", "bun")(call)
     if verb == "run":
         operands = options(rest, permute=False).rest
         if operands and operands[0].text == "-":

@@ -245,15 +245,16 @@ def _wget(call: Call) -> Val:
 
 
 def _aria(call: Call) -> Val:
-    opts = options(
-        call.args, short="odxsjkl", long=("--out", "--dir", "--output", "--split", "--max-connection-per-server")
-    )
+    opts = options(call.args, short="odxsjkl", long=("--out", "--dir", "--output", "--split", "--max-connection-per-server"))
     fetched = Val(HOLE, frozenset(("network",)), call.argv[-1] if call.args else call.name)
+    name = opts.value("-o", "--out", "--output")
     for u in opts.rest:
+        if u.text == "-":
+            continue
         connect(call, u, [])
-        name = opts.value("-o", "--out", "--output")
-        _remote_name_written(call, u, fetched, opts.value("-d", "--dir"), name.text if name is not None else "")
-    return EMPTY
+        if name is None or name.text != "-":
+            _remote_name_written(call, u, fetched, opts.value("-d", "--dir"), name.text if name is not None else "")
+    return fetched if name is not None and name.text == "-" else EMPTY
 
 
 def _httpie(call: Call) -> Val:

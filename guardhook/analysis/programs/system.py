@@ -471,7 +471,7 @@ def _screen(call: Call) -> Val:
         "pipe-pane",
         "pipep",
     ):
-        opts = options(rest, short="cesnFtxyElpdwhb" if verb not in ("run-shell", "run") else "cbdt", permute=False)
+        opts = options(rest, short="cesnFtxyl" if verb not in ("run-shell", "run") else "cbdt", permute=False)
         if not opts.rest:
             return UNKNOWN
         return (

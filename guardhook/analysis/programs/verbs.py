@@ -38,10 +38,11 @@ def fits(pattern: str, words: list[str]) -> bool:
     wanted = pattern.split()
     if len(words) < len(wanted):
         return False
-    return all(
-        w == "*" or word in w.split("|") or (w.endswith("*") and word.startswith(w[:-1]))
-        for w, word in zip(wanted, words, strict=False)
-    )
+    return all(_fits_word(w, word) for w, word in zip(wanted, words, strict=False))
+
+
+def _fits_word(pattern: str, word: str) -> bool:
+    return any(p in ("*", word) or (p.endswith("*") and word.startswith(p[:-1])) for p in pattern.split("|"))
 
 
 def first(rows: tuple[Row, ...], words: list[str]) -> Row | None:
@@ -60,4 +61,7 @@ def note(call: Call, row: Row, words: list[str], more: set[str] | frozenset[str]
         flags.add("dry-run")
     if any(HOLE in w for w in words[:3]):
         flags.add("unknown")
+    if row[1] == "read":
+        call.emit("read", flags, path_classes=frozenset(("secret",)), detail=" ".join([call.name, *words])[:160])
+        return
     call.emit(row[1], flags, detail=" ".join([call.name, *(Val(w).shown for w in words)])[:160])

@@ -44,10 +44,7 @@ def _row(call: Call) -> Val:
     short, long, skip = _PLAIN[call.name]
     words = _after(call)
     if words is None:
-        from guardhook.analysis.programs.packages import HANDLERS
-
-        handler = HANDLERS.get(call.name)
-        return handler(call) if handler is not None else call.result()
+        return _via_packages(call)
     opts = options(words, short=short, long=long, permute=False)
     rest = opts.rest
     if call.name == "hyperfine":
@@ -492,9 +489,9 @@ def _conda(call: Call) -> Val:
 
 
 def _via_packages(call: Call) -> Val:
-    from guardhook.analysis.programs.packages import HANDLERS
+    from guardhook.analysis.programs import index
 
-    return HANDLERS[call.name](call)
+    return index.handler("packages", call.name)(call)
 
 
 def _expect(call: Call) -> Val:
@@ -523,5 +520,5 @@ HANDLERS: dict[str, Handler] = {
     "chroot": _chroot, "proot": _chroot, "unshare": _unshare, "nsenter": _unshare, "systemd-run": _systemd_run, "start-stop-daemon": _start_stop_daemon, "gdb": _gdb,
     "watchexec": _watchexec, "entr": _watchexec, "nodemon": _watchexec, "concurrently": _concurrently, "nix-shell": _nix, "nix": _nix, "conda": _conda, "mamba": _conda,
     "micromamba": _conda, "expect": _expect, "bwrap": _bwrap,
-    **dict.fromkeys(("npx", "bunx", "pnpx", "dlx", "npm", "pnpm", "yarn", "bun", "uv"), _via_packages),
+    **dict.fromkeys(("npx", "bunx", "pnpx", "dlx", "npm", "pnpm", "yarn", "uv"), _via_packages),
 }  # fmt: skip
