@@ -258,10 +258,10 @@ def _dynamic(walker: Walker, words: list[Val], state: State, stdin: Val | None, 
     call.emit("run_dynamic", flags, detail=first.raw or plain(text), program="")
     for name in candidates:
         _try(walker, [Val(name), *rest], state, stdin, env, span, network)
-    if "variable" in flags and rest and not first.raw.startswith('"'):
-        # Unset, an unquoted variable leaves no word at all: the next one is the program.
-        if MARKS.isdisjoint(rest[0].text) and not rest[0].text.startswith("-"):
-            return run(walker, rest, state, stdin, env, span, network)
+    # Unset, an unquoted variable leaves no word at all: then the next one is the program.
+    unset = "variable" in flags and rest and not first.raw.startswith('"')
+    if unset and MARKS.isdisjoint(rest[0].text) and not rest[0].text.startswith("-"):
+        return run(walker, rest, state, stdin, env, span, network)
     return unknown(first, *rest, *([stdin] if stdin is not None else ()))
 
 

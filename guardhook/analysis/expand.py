@@ -9,7 +9,7 @@ from guardhook.analysis.values import EMPTY, NONE, UNKNOWN, Alt, State, Val, act
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from guardhook.analysis.walk import Walker
+    from guardhook.analysis.ground import Ground
 
 # Names of environment variables that usually hold a credential.
 _SECRET_WORDS = ("SECRET", "TOKEN", "PASSWORD", "PASSWD", "APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "CREDENTIAL", "_PAT", "_PASS", "AUTH_KEY", "ENCRYPTION_KEY", "SIGNING_KEY", "DATABASE_URL", "CONNECTION_STRING")  # fmt: skip
@@ -22,7 +22,7 @@ def secret_name(name: str) -> bool:
     return any(word in upper for word in _SECRET_WORDS) or upper.endswith(("_KEY", "_PWD"))
 
 
-def fields(walker: Walker, word: Word, state: State) -> list[Val]:
+def fields(walker: Ground, word: Word, state: State) -> list[Val]:
     """The fields of a word after brace, tilde, parameter, command and arithmetic expansion and splitting."""
     if word.literal is not None:
         return [Val(word.literal)]
@@ -34,7 +34,7 @@ def fields(walker: Walker, word: Word, state: State) -> list[Val]:
     return out
 
 
-def single(walker: Walker, word: Word, state: State, tilde: bool = True) -> Val:
+def single(walker: Ground, word: Word, state: State, tilde: bool = True) -> Val:
     """The value of a word where no splitting happens: assignments, redirections, here-documents."""
     if word.literal is not None:
         return Val(word.literal)
@@ -59,7 +59,7 @@ def single(walker: Walker, word: Word, state: State, tilde: bool = True) -> Val:
     return Val("".join(pieces), taint, origin, walker.slice(word.start, word.end))
 
 
-def array(walker: Walker, word: Word, state: State) -> list[Val] | None:
+def array(walker: Ground, word: Word, state: State) -> list[Val] | None:
     """The elements when the word is an array literal."""
     if word.parts and word.parts[-1][0] == ARRAY:
         out: list[Val] = []
@@ -69,7 +69,7 @@ def array(walker: Walker, word: Word, state: State) -> list[Val] | None:
     return None
 
 
-def _fields(walker: Walker, parts: list[tuple], state: State, raw: str, out: list[Val]) -> None:  # type: ignore[type-arg]
+def _fields(walker: Ground, parts: list[tuple], state: State, raw: str, out: list[Val]) -> None:  # type: ignore[type-arg]
     pieces: list[str] = []
     present = False
     taint = NONE
@@ -135,7 +135,7 @@ def _split(text: str, state: State) -> list[str]:
     return text.split()
 
 
-def _tilde(walker: Walker, state: State, text: str, more: bool) -> str:
+def _tilde(walker: Ground, state: State, text: str, more: bool) -> str:
     name, slash, rest = text[1:].partition("/")
     if not slash and more and not name:
         # `~$x` isn't expanded by bash, but zsh and a later eval may: the home folder is the unsafe reading.
@@ -152,7 +152,7 @@ def _tilde(walker: Walker, state: State, text: str, more: bool) -> str:
     return text
 
 
-def part_values(walker: Walker, part: tuple, state: State) -> list[Val]:  # type: ignore[type-arg]
+def part_values(walker: Ground, part: tuple, state: State) -> list[Val]:  # type: ignore[type-arg]
     """What a part stands for: mostly one value; none or several for positional parameters and arrays."""
     kind = part[0]
     if kind == LIT:
@@ -167,7 +167,7 @@ def part_values(walker: Walker, part: tuple, state: State) -> list[Val]:  # type
     return [walker.process(part[1], part[2], state)]
 
 
-def _arithmetic(walker: Walker, word: Word, state: State) -> Val:
+def _arithmetic(walker: Ground, word: Word, state: State) -> Val:
     text = single(walker, word, state).text
     for _ in range(8):  # `$((x))` names variables without a `$`
         names = _names(text)
@@ -233,7 +233,7 @@ def _calculate(text: str) -> int | None:
     return total if not operator else None
 
 
-def lookup(walker: Walker, name: str, state: State) -> Val | None:
+def lookup(walker: Ground, name: str, state: State) -> Val | None:
     """The value of a scalar variable; None when the text doesn't say."""
     value = state.vars.get(name)
     if value is None:
@@ -245,7 +245,7 @@ def lookup(walker: Walker, name: str, state: State) -> Val | None:
     return value
 
 
-def parameter(walker: Walker, name: str, operator: str, argument: Word | None, state: State) -> list[Val]:
+def parameter(walker: Ground, name: str, operator: str, argument: Word | None, state: State) -> list[Val]:
     """`$name` and `${name…}`."""
     if name == HOLE:
         return [UNKNOWN]
@@ -287,7 +287,7 @@ def parameter(walker: Walker, name: str, operator: str, argument: Word | None, s
     return [_operate(walker, name, value, operator, argument, state)]
 
 
-def _element(walker: Walker, name: str, state: State) -> Val | None:
+def _element(walker: Ground, name: str, state: State) -> Val | None:
     base, _, index = name[:-1].partition("[")
     stored = state.vars.get(base)
     if isinstance(stored, list):
@@ -302,7 +302,7 @@ def _element(walker: Walker, name: str, state: State) -> Val | None:
     return value if isinstance(value, Val) else (lookup(walker, base, state) if index == "0" else None)
 
 
-def _slice_list(walker: Walker, values: list[Val], operator: str, argument: Word | None, state: State) -> list[Val]:
+def _slice_list(walker: Ground, values: list[Val], operator: str, argument: Word | None, state: State) -> list[Val]:
     text = single(walker, argument, state).text if argument is not None else ""
     if operator == ":-":
         return values or [Val(text)]
@@ -317,7 +317,7 @@ def _slice_list(walker: Walker, values: list[Val], operator: str, argument: Word
     return values[first:] if count is None else values[first : first + count]
 
 
-def _operate(walker: Walker, name: str, value: Val | None, operator: str, argument: Word | None, state: State) -> Val:
+def _operate(walker: Ground, name: str, value: Val | None, operator: str, argument: Word | None, state: State) -> Val:
     if operator in (":-", "-", ":=", "="):
         if value is not None and value.text and not (HOLE in value.text and name not in state.vars):
             return value
@@ -343,7 +343,7 @@ def _operate(walker: Walker, name: str, value: Val | None, operator: str, argume
     return Val(HOLE, value.taint, value.origin)
 
 
-def _transform(walker: Walker, text: str, operator: str, argument: Word, state: State) -> str | None:
+def _transform(walker: Ground, text: str, operator: str, argument: Word, state: State) -> str | None:
     if HOLE in text and operator not in ("%", "%%", "@"):
         return None
     if operator in ("#", "##", "%", "%%"):
@@ -388,7 +388,7 @@ def _transform(walker: Walker, text: str, operator: str, argument: Word, state: 
     return None
 
 
-def _number(walker: Walker, text: str, state: State) -> int | None:
+def _number(walker: Ground, text: str, state: State) -> int | None:
     value = _calculate(text.strip())
     if value is None and text.strip().isidentifier():
         found = lookup(walker, text.strip(), state)

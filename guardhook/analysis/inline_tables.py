@@ -138,3 +138,25 @@ FETCHERS = frozenset(
         "LWP",
     )
 )
+
+# Names that tell a raw connection whose ends are handed to a program.
+STREAMS = frozenset(("fsockopen", "stream_socket_client"))
+SOCKETS = frozenset(("socket", "TCPSocket", "Socket", "createConnection", "net"))
+HANDED_OVER = frozenset(
+    (
+        "dup2",
+        "pty",
+        "fileno",
+        "pipe",
+        "proc_open",
+        "STDIN",
+        "spawn",
+        "popen",
+        "PeerAddr",
+        "fdopen",
+        "gets",
+        "recv",
+        "stdin",
+    )
+)
+CONNECTED = frozenset(("connect", "createConnection", "TCPSocket", "open", "Socket", "inet_aton", "INET"))

@@ -7,6 +7,7 @@ are followed where their value is constant.
 from __future__ import annotations
 
 from guardhook.analysis.call import Call
+from guardhook.analysis.cmdlets import CMDLETS, Arguments, Item, path_of
 from guardhook.analysis.decode import base64_text
 from guardhook.analysis.nodes import HOLE, STAR, Unparsable
 from guardhook.analysis.values import EMPTY, NONE, UNKNOWN, State, Val
@@ -21,19 +22,6 @@ _ALIASES = {
     "sal": "set-alias", "nal": "set-alias", "pwd": "get-location", "gl": "get-location", "foreach": "foreach-object", "%": "foreach-object", "where": "where-object", "?": "where-object", "sasv": "start-service", "spsv": "stop-service", "sp": "set-itemproperty", "clear-recyclebin": "clear-recyclebin", "tee": "tee-object", "gp": "get-itemproperty",
 }  # fmt: skip
 _CONTROL = frozenset(("if", "else", "elseif", "while", "for", "do", "try", "catch", "finally", "function", "switch", "return", "param", "process", "begin", "end", "until", "in", "throw", "filter", "exit"))  # fmt: skip
-_VALUED = frozenset(("-path", "-literalpath", "-destination", "-filepath", "-value", "-itemtype", "-name", "-uri", "-outfile", "-method", "-body", "-infile", "-headers", "-command", "-argumentlist", "-scriptblock", "-id", "-processname", "-filter", "-include", "-exclude", "-encoding", "-newname", "-executionpolicy", "-scope", "-computername", "-verb", "-workingdirectory", "-target", "-credential", "-stream", "-erroraction", "-number", "-driveletter", "-type", "-propertytype", "-inputobject", "-proxy", "-timeoutsec", "-session"))  # fmt: skip
-_PATHS = ("-path", "-literalpath", "-filepath", "-lp", "-pspath")
-
-
-class _Item:
-    """A word of a pipeline element: its value, the source of a block or sub-expression, or a parameter."""
-
-    __slots__ = ("block", "kind", "value")
-
-    def __init__(self, kind: str, value: Val, block: str = "") -> None:
-        self.kind = kind  # word, parameter, block, group
-        self.value = value
-        self.block = block
 
 
 def program(call: Call) -> Val:
@@ -51,12 +39,12 @@ def program(call: Call) -> Val:
             break
         if len(text) > 1 and ("-command".startswith(text) or text == "-c"):
             if rest and rest[0].text == "-":
-                return _run(call, call.input)
-            return _run(call, Val(" ".join(a.text for a in rest), rest[0].taint if rest else NONE))
+                return run_code(call, call.input)
+            return run_code(call, Val(" ".join(a.text for a in rest), rest[0].taint if rest else NONE))
         if len(text) > 1 and ("-encodedcommand".startswith(text) or text in ("-ec", "-enc")) and rest:
             decoded = base64_text(rest[0].text)
             call.emit("run_decoded", ("inline",), detail="-EncodedCommand")
-            return _run(call, Val(decoded, rest[0].taint)) if decoded else UNKNOWN
+            return run_code(call, Val(decoded, rest[0].taint)) if decoded else UNKNOWN
         if len(text) > 2 and "-file".startswith(text) and rest:
             return _file(call, rest[0])
         index += (
@@ -82,10 +70,10 @@ def program(call: Call) -> Val:
         return (
             _file(call, args[index])
             if args[index].text.lower().endswith(".ps1")
-            else _run(call, Val(" ".join(a.text for a in args[index:])))
+            else run_code(call, Val(" ".join(a.text for a in args[index:])))
         )
     if call.stdin is not None:
-        return _run(call, call.stdin)
+        return run_code(call, call.stdin)
     call.emit("run", ("interactive", "shell"), detail="takes commands that no hook sees")
     return UNKNOWN
 
@@ -93,12 +81,12 @@ def program(call: Call) -> Val:
 def _file(call: Call, path: Val) -> Val:
     known = call.walker.files.get(call.place(path).text)
     if known is not None:
-        return _run(call, known)
+        return run_code(call, known)
     text = call.walker.facts.read_script(call.place(path).text)
-    return _run(call, Val(text)) if text else call.result()
+    return run_code(call, Val(text)) if text else call.result()
 
 
-def _run(call: Call, code: Val) -> Val:
+def run_code(call: Call, code: Val) -> Val:
     call.walker.note_origin(code, call.span, "inline")
     if code.text.strip() == HOLE:
         if not code.taint:
@@ -272,14 +260,6 @@ def _variable(walker: Walker, source: str, i: int, state: State) -> tuple[Val, i
     return (value if isinstance(value, Val) else UNKNOWN), i
 
 
-def path_of(text: str) -> str:
-    """A Windows path as the walker's classes know it: drives fall away, backslashes turn."""
-    text = text.replace("\\", "/")
-    if len(text) > 1 and text[1] == ":" and text[0].isalpha():
-        text = text[2:] or "/"
-    return text
-
-
 def _element(walker: Walker, words: list[tuple[str, str]], state: State, stdin: Val | None) -> Val:
     walker.steps += 1
     if walker.steps > 4000:
@@ -313,20 +293,20 @@ def _element(walker: Walker, words: list[tuple[str, str]], state: State, stdin: 
         return UNKNOWN
     if len(words) == 1 and (source[:1] in "'\"$" or "(" in source or source[:1] == "["):
         return _expression(walker, source, name, state, span)
-    args: list[_Item] = []
+    args: list[Item] = []
     for piece, inner in words[1:]:
         if piece == "word":
             value = _value(walker, inner, state)
             args.append(
-                _Item(
+                Item(
                     "parameter" if inner.startswith("-") and len(inner) > 1 and not inner[1].isdigit() else "word",
                     value,
                 )
             )
         elif piece == "group":
-            args.append(_Item("group", walk(walker, inner, state), inner))
+            args.append(Item("group", walk(walker, inner, state), inner))
         else:
-            args.append(_Item("block", UNKNOWN, inner))
+            args.append(Item("block", UNKNOWN, inner))
     return _command(walker, name, args, state, stdin, span)
 
 
@@ -384,16 +364,16 @@ def _expression(walker: Walker, source: str, value: Val, state: State, span: tup
         connect(call, first, [])
         return Val(HOLE, frozenset(("network",)), first.shown)
     if ".invoke(" in lowered or ".invokescript(" in lowered:
-        return _run(call, first if first.text else value)
+        return run_code(call, first if first.text else value)
     return value
 
 
 def _command(
-    walker: Walker, name: Val, args: list[_Item], state: State, stdin: Val | None, span: tuple[int, int]
+    walker: Walker, name: Val, args: list[Item], state: State, stdin: Val | None, span: tuple[int, int]
 ) -> Val:
     lowered = name.text.lower().rpartition("\\")[2].removesuffix(".exe")
     cmdlet = _ALIASES.get(lowered, lowered)
-    handler = _CMDLETS.get(cmdlet)
+    handler = CMDLETS.get(cmdlet)
     call = Call(walker, cmdlet, [a.value for a in args], state, stdin, {}, span, "")
     for item in args:
         if item.kind == "block" and cmdlet not in ("invoke-command", "start-job"):
@@ -408,248 +388,4 @@ def _command(
         ]
         return run(walker, words, state, stdin, {}, span)
     call.emit("run")
-    return handler(call, _Arguments(args))
-
-
-class _Arguments:
-    """Parameters by (abbreviated) name, and the positional values."""
-
-    __slots__ = ("blocks", "given", "rest", "values")
-
-    def __init__(self, items: list[_Item]) -> None:
-        self.given: set[str] = set()
-        self.values: dict[str, Val] = {}
-        self.rest: list[Val] = []
-        self.blocks = [i.block for i in items if i.kind == "block"]
-        index = 0
-        while index < len(items):
-            item = items[index]
-            index += 1
-            if item.kind != "parameter":
-                if item.kind != "block":
-                    self.rest.extend(_commas(item.value))
-                continue
-            text, colon, value = item.value.text.lower().partition(":")
-            full = (
-                next(
-                    (
-                        v
-                        for v in (*_VALUED, "-recurse", "-force", "-whatif", "-confirm")
-                        if v.startswith(text) and len(text) > 1
-                    ),
-                    text,
-                )
-                if text not in _VALUED
-                else text
-            )
-            self.given.add(full)
-            if colon:
-                self.values[full] = Val(value)
-            elif full in _VALUED and index < len(items) and items[index].kind != "parameter":
-                self.values[full] = items[index].value
-                index += 1
-
-    def paths(self) -> list[Val]:
-        named = [v for k in _PATHS if k in self.values for v in _commas(self.values[k])]
-        return [Val(path_of(v.text), v.taint, v.origin, v.raw) for v in named or self.rest]
-
-
-def _commas(value: Val) -> list[Val]:
-    if "," not in value.text:
-        return [value]
-    return [Val(p.strip(), value.taint, value.origin) for p in value.text.split(",") if p.strip()]
-
-
-def _remove(call: Call, a: _Arguments) -> Val:
-    if "-whatif" in a.given:
-        return EMPTY
-    flags = ({"recursive"} if "-recurse" in a.given or "-r" in a.given else set()) | (
-        {"force"} if "-force" in a.given or "-fo" in a.given else set()
-    )
-    flags |= {"recursive", "force"} if any(v.text in ("-rf", "-fr") for v in call.args) else set()
-    paths = [p for p in a.paths() if not p.text.startswith(("/s", "/q")) or len(p.text) > 2]
-    for value in paths or ([Val(call.stdin.text, call.stdin.taint)] if call.stdin is not None else []):
-        for line in value.text.split("\n"):
-            if line:
-                call.change("delete", Val(path_of(line), value.taint), flags)
-    return EMPTY
-
-
-def _write(call: Call, a: _Arguments) -> Val:
-    paths = a.paths()
-    if not paths and "-name" in a.values:
-        paths = [a.values["-name"]]
-    append = call.name == "add-content" or "-append" in a.given
-    for value in paths[:1]:
-        place = call.change(
-            "write",
-            value,
-            ("append",)
-            if append
-            else ("mkdir", "append")
-            if "directory" in a.values.get("-itemtype", EMPTY).text.lower()
-            else ("truncate",),
-        )
-        content = a.values.get("-value") or (a.rest[1] if len(a.rest) > 1 else call.stdin)
-        if content is not None:
-            call.walker.pour(place.text, content, append)
-    return EMPTY
-
-
-def _copy(call: Call, a: _Arguments) -> Val:
-    paths = a.paths()
-    target = a.values.get("-destination") or a.values.get("-newname") or (a.rest[1] if len(a.rest) > 1 else None)
-    if not paths:
-        return EMPTY
-    content: Val | None = None
-    if call.name == "copy-item":
-        content = call.read(paths[0], ("copy",))
-    else:
-        call.change("move", paths[0])
-    if target is not None:
-        place = call.change("write", path_of(target.text))
-        if content is not None:
-            call.walker.files[place.text] = content
-    return EMPTY
-
-
-def _read(call: Call, a: _Arguments) -> Val:
-    from guardhook.analysis.values import concat
-
-    return concat([call.read(p) for p in a.paths()[:16]])
-
-
-def _web(call: Call, a: _Arguments) -> Val:
-    from guardhook.analysis.programs.network import connect
-
-    url = a.values.get("-uri") or (a.rest[0] if a.rest else None)
-    if url is None:
-        return UNKNOWN
-    sent = [a.values[k] for k in ("-body",) if k in a.values]
-    if "-infile" in a.values:
-        sent.append(call.read(Val(path_of(a.values["-infile"].text)), ("upload",)))
-    connect(call, url, sent)
-    fetched = Val(HOLE, frozenset(("network",)), url.shown)
-    out = a.values.get("-outfile")
-    if out is not None:
-        place = call.change("write", path_of(out.text), ("download", "truncate"))
-        call.walker.files[place.text] = fetched
-        return EMPTY
-    return fetched
-
-
-def _invoke(call: Call, a: _Arguments) -> Val:
-    for block in a.blocks:
-        walk(call.walker, block, call.state)
-    code = a.values.get("-command") or a.values.get("-scriptblock") or (a.rest[0] if a.rest else call.stdin)
-    if code is None:
-        return UNKNOWN
-    return _run(call, code)
-
-
-def _start(call: Call, a: _Arguments) -> Val:
-    words = [*(v for v in (a.values.get("-filepath"),) if v is not None), *a.rest]
-    if a.values.get("-verb", EMPTY).text.lower() == "runas":
-        call.emit("privilege", ("as-root", "runas"), detail="starts a program as administrator")
-    more = a.values.get("-argumentlist")
-    if more is not None:
-        words.extend(Val(w) for w in more.text.replace(",", " ").split())
-    return (
-        call.run([Val(path_of(words[0].text).rpartition("/")[2], words[0].taint), *words[1:]], "start-process")
-        if words
-        else UNKNOWN
-    )
-
-
-def _location(call: Call, a: _Arguments) -> Val:
-    if call.name == "pop-location":
-        call.state.cwd = call.state.stack.pop() if call.state.stack else call.state.cwd
-        return EMPTY
-    here = call.walker.cwd(call.state)
-    if call.name == "push-location":
-        call.state.stack.append(here)
-    paths = a.paths()
-    if paths:
-        place = call.place(paths[0])
-        call.state.cwd = place.text if place.text.startswith("/") else None
-    return EMPTY
-
-
-def _list(call: Call, a: _Arguments) -> Val:
-    root = (a.paths() or [Val(".")])[0]
-    return Val(root.text.rstrip("/") + "/" + STAR, frozenset(("listing",)))
-
-
-def _output(call: Call, a: _Arguments) -> Val:
-    from guardhook.analysis.call import joined
-
-    return joined(a.rest)
-
-
-def _through(call: Call, a: _Arguments) -> Val:
-    return call.stdin if call.stdin is not None else UNKNOWN
-
-
-def _disk(call: Call, a: _Arguments) -> Val:
-    call.emit("write", ("disk", "loses-data"), path_classes=frozenset(("device",)), detail=call.name)
-    return EMPTY
-
-
-def _process(call: Call, a: _Arguments) -> Val:
-    names = [v.text for v in [*a.rest, *(v for k, v in a.values.items() if k in ("-name", "-processname", "-id"))]]
-    call.emit(
-        "process",
-        {"kill"}
-        | ({"by-name"} if names and not names[0].isdecimal() else set())
-        | ({"force"} if "-force" in a.given else set()),
-        detail=" ".join(names)[:80],
-    )
-    if any("guardhook" in n for n in names):
-        call.emit("guard_change", ("kill",), detail="ends guardhook")
-    return EMPTY
-
-
-def _computer(call: Call, a: _Arguments) -> Val:
-    call.emit("process", ("shutdown",), detail=call.name)
-    return EMPTY
-
-
-def _policy(call: Call, a: _Arguments) -> Val:
-    call.emit("privilege", ("security-off",), detail=" ".join([call.name, *call.argv])[:120])
-    return EMPTY
-
-
-def _service(call: Call, a: _Arguments) -> Val:
-    kind = "persist" if call.name.startswith(("new-", "register-")) else "process"
-    call.emit(
-        kind,
-        ("service", "scheduled-task") if "task" in call.name else ("service",),
-        detail=" ".join([call.name, *call.argv])[:120],
-    )
-    return EMPTY
-
-
-def _property(call: Call, a: _Arguments) -> Val:
-    text = (a.paths() or [EMPTY])[0].text
-    if text.lower().startswith(("hklm", "hkcu", "registry")):
-        kind = "persist" if "/run" in text.lower() else "privilege"
-        call.emit(kind, ("registry",), detail=text[:120])
-    return EMPTY
-
-
-def _alias(call: Call, a: _Arguments) -> Val:
-    words = a.rest if len(a.rest) > 1 else [*(v for k, v in a.values.items() if k in ("-name", "-value"))]
-    if len(words) > 1:
-        call.state.aliases = {**call.state.aliases, words[0].text: words[1].text}
-    return EMPTY
-
-
-_CMDLETS = {
-    "remove-item": _remove, "clear-content": _write, "set-content": _write, "add-content": _write, "out-file": _write, "new-item": _write, "tee-object": _write, "copy-item": _copy, "move-item": _copy, "rename-item": _copy,
-    "get-content": _read, "import-csv": _read, "select-string": _through, "invoke-webrequest": _web, "invoke-restmethod": _web, "start-bitstransfer": _web, "invoke-expression": _invoke, "invoke-command": _invoke, "start-job": _invoke, "start-process": _start,
-    "set-location": _location, "push-location": _location, "pop-location": _location, "get-childitem": _list, "write-output": _output, "write-host": _output, "foreach-object": _through, "where-object": _through, "out-string": _through, "select-object": _through,
-    "sort-object": _through, "out-null": _through, "convertto-json": _through, "convertfrom-json": _through, "format-volume": _disk, "clear-disk": _disk, "initialize-disk": _disk, "remove-partition": _disk, "stop-process": _process,
-    "stop-computer": _computer, "restart-computer": _computer, "set-executionpolicy": _policy, "set-mppreference": _policy, "add-mppreference": _policy, "disable-windowsoptionalfeature": _policy, "set-netfirewallprofile": _policy,
-    "register-scheduledtask": _service, "new-service": _service, "stop-service": _service, "remove-service": _service, "set-service": _service, "unregister-scheduledtask": _service, "set-itemproperty": _property, "new-itemproperty": _property,
-    "remove-itemproperty": _property, "set-alias": _alias, "new-alias": _alias, "clear-recyclebin": _disk,
-}  # fmt: skip
+    return handler(call, Arguments(args))

@@ -7,7 +7,7 @@ from guardhook.analysis.paths import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from guardhook.analysis.walk import Walker
+    from guardhook.analysis.ground import Ground
 
 _RC = frozenset((
     ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".bash_logout", ".kshrc", ".mkshrc", ".cshrc",
@@ -42,7 +42,7 @@ _STARTED_HOME = (
 _PRIVILEGE = (("/etc/sudoers", "sudoers"), ("/etc/passwd", "accounts"), ("/etc/shadow", "accounts"), ("/etc/group", "accounts"), ("/etc/gshadow", "accounts"), ("/etc/polkit-1", "polkit"), ("/etc/doas.conf", "sudoers"), ("/etc/security", "pam"), ("/etc/pam.d", "pam"), ("/proc/sys/kernel", "kernel"), ("/sys/kernel", "kernel"), ("/sys/fs/cgroup", "cgroup"))  # fmt: skip
 
 
-def note_write(walker: Walker, kind: str, place: Place, flags: frozenset[str], span: tuple[int, int] | None) -> None:
+def note_write(walker: Ground, kind: str, place: Place, flags: frozenset[str], span: tuple[int, int] | None) -> None:
     """Emits write, delete, move, chmod … of a path, and the effects that follow from the place."""
     walker.emit(kind, path=place.path, path_classes=place.classes, flags=flags, span=span)
     if "guard" in place.classes and not ("guard-folder" in place.flags and kind == "write"):

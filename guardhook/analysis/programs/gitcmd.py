@@ -4,64 +4,26 @@ from __future__ import annotations
 
 from guardhook.analysis.call import Call, options
 from guardhook.analysis.nodes import HOLE
-from guardhook.analysis.values import EMPTY, UNKNOWN, Val
+from guardhook.analysis.programs.gittables import ENDINGS, GLOBAL_VALUED, KNOWN, PROGRAM_KEYS, VALUED
+from guardhook.analysis.values import UNKNOWN, Val
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from guardhook.analysis.call import Options
     from guardhook.analysis.programs.index import Handler
 
-_GLOBAL_VALUED = frozenset(
-    (
-        "-C",
-        "-c",
-        "--git-dir",
-        "--work-tree",
-        "--namespace",
-        "--super-prefix",
-        "--config-env",
-        "--exec-path",
-        "--attr-source",
-        "--list-cmds",
-    )
-)
 
-# Long options that matter, for abbreviations: git accepts any unambiguous beginning.
-_KNOWN = {
-    "reset": ("--hard", "--soft", "--mixed", "--merge", "--keep", "--patch", "--quiet", "--pathspec-from-file"),
-    "clean": ("--force", "--dry-run", "--interactive", "--exclude", "--quiet"),
-    "push": ("--force", "--force-with-lease", "--force-if-includes", "--mirror", "--delete", "--prune", "--all", "--tags", "--follow-tags", "--dry-run", "--no-verify", "--set-upstream", "--repo", "--receive-pack", "--exec", "--push-option", "--porcelain", "--atomic", "--quiet", "--verbose", "--signed", "--thin"),
-    "checkout": ("--force", "--ours", "--theirs", "--patch", "--orphan", "--detach", "--track", "--merge", "--quiet", "--overlay", "--no-overlay", "--pathspec-from-file"),
-    "switch": ("--force", "--discard-changes", "--create", "--force-create", "--detach", "--orphan", "--merge", "--track"),
-    "restore": ("--staged", "--worktree", "--source", "--patch", "--ours", "--theirs", "--pathspec-from-file"),
-    "branch": ("--delete", "--force", "--move", "--copy", "--list", "--all", "--remotes", "--merged", "--contains", "--set-upstream-to", "--show-current", "--no-merged", "--sort", "--format"),
-    "commit": ("--amend", "--no-verify", "--message", "--all", "--file", "--author", "--date", "--fixup", "--squash", "--no-edit", "--allow-empty", "--signoff", "--template", "--reuse-message", "--reedit-message", "--cleanup", "--trailer"),
-    "rebase": ("--interactive", "--exec", "--onto", "--abort", "--continue", "--skip", "--quit", "--autostash", "--no-verify", "--strategy", "--strategy-option", "--root"),
-    "worktree": ("--force",), "tag": ("--delete", "--force", "--message", "--annotate", "--list"), "gc": ("--prune", "--aggressive", "--auto"), "reflog": ("--expire", "--expire-unreachable", "--all"),
-    "stash": ("--include-untracked", "--all", "--keep-index", "--message", "--patch"), "merge": ("--abort", "--no-verify", "--no-ff", "--squash", "--message", "--continue", "--quit", "--strategy"),
-    "submodule": ("--force", "--all", "--recursive"), "update-ref": ("--stdin",), "read-tree": ("--reset",), "checkout-index": ("--force", "--all"),
-}  # fmt: skip
-_VALUED: dict[str, tuple[str, tuple[str, ...]]] = {
-    "commit": ("mFCctS", ("--message", "--file", "--author", "--date", "--fixup", "--squash", "--template", "--reuse-message", "--reedit-message", "--cleanup", "--trailer")), "push": ("o", ("--repo", "--receive-pack", "--exec", "--push-option")),
-    "checkout": ("bB", ("--orphan", "--conflict", "--pathspec-from-file")), "switch": ("cC", ("--create", "--force-create", "--orphan", "--conflict")), "restore": ("s", ("--source", "--conflict", "--pathspec-from-file")), "branch": ("u", ("--set-upstream-to", "--sort", "--format", "--contains", "--merged", "--no-merged", "--points-at")),
-    "clean": ("e", ("--exclude",)), "reset": ("U", ("--pathspec-from-file",)), "rebase": ("xsXC", ("--exec", "--onto", "--strategy", "--strategy-option")), "tag": ("mFu", ("--message", "--file", "--sort", "--format", "--contains")), "merge": ("mFsX", ("--message", "--file", "--strategy", "--strategy-option")),
-    "stash": ("m", ("--message",)), "config": ("f", ("--file", "--blob", "--type", "--default", "--value")), "log": ("nSGL", ("--format", "--pretty", "--author", "--since", "--until", "--grep")), "clone": ("bojcu", ("--branch", "--depth", "--origin", "--template", "--config", "--upload-pack", "--reference", "--jobs", "--separate-git-dir", "--filter")),
-    "fetch": ("oj", ("--upload-pack", "--depth", "--jobs")), "pull": ("sXoj", ("--upload-pack", "--strategy", "--depth", "--rebase-merges")), "bisect": ("", ()), "filter-branch": ("", ("--env-filter", "--tree-filter", "--index-filter", "--parent-filter", "--msg-filter", "--commit-filter", "--tag-name-filter", "--subdirectory-filter", "--original", "-d", "--setup")),
-    "submodule": ("b", ("--branch", "--name", "--reference", "--depth")), "worktree": ("bB", ("--reason", "--expire")), "archive": ("o", ("--format", "--output", "--prefix", "--remote", "--exec")), "ls-remote": ("o", ("--upload-pack", "--exec")), "grep": ("efABCmO", ("--open-files-in-pager",)), "diff": ("SGUlO", ("--output", "--ext-diff")), "am": ("", ()), "apply": ("pC", ("--directory", "--exclude", "--include")),
-}  # fmt: skip
-
-
-def _git(call: Call) -> Val:
+def git(call: Call) -> Val:
     args = list(call.args)
     state = call.state
     flags: set[str] = set()
     aliases: dict[str, Val] = {}
-    if call.name.startswith("git-") and call.name not in HANDLERS:
+    if call.name.startswith("git-"):
         args = [Val(call.name[4:]), *args]
     while args and args[0].text.startswith("-"):
         text = args[0].text
         name, equals, value = text.partition("=")
-        if text in _GLOBAL_VALUED and len(args) > 1 and name not in ("--exec-path",):
+        if text in GLOBAL_VALUED and len(args) > 1 and name not in ("--exec-path",):
             given = args[1]
             args = args[2:]
         elif equals:
@@ -100,7 +62,7 @@ def _config_value(call: Call, given: Val, flags: set[str], aliases: dict[str, Va
     if lowered.startswith("alias."):
         aliases[key[6:]] = Val(value, given.taint, given.origin)
     elif (
-        lowered in _PROGRAM_KEYS
+        lowered in PROGRAM_KEYS
         or (
             lowered.startswith(("filter.", "diff.", "merge.", "difftool.", "mergetool.", "pager.", "credential."))
             and lowered.endswith(
@@ -147,9 +109,6 @@ def _config_value(call: Call, given: Val, flags: set[str], aliases: dict[str, Va
         flags.add("insecure")
 
 
-_PROGRAM_KEYS = frozenset(("core.sshcommand", "core.editor", "core.pager", "core.fsmonitor", "core.askpass", "sequence.editor", "diff.external", "gpg.program", "core.gitproxy", "uploadpack.packobjectshook", "credential.helper", "core.alternaterefscommand", "interactive.difffilter", "web.browser", "sendemail.smtpserver", "gpg.ssh.program", "sendemail.tocmd"))  # fmt: skip
-
-
 def _subcommand(call: Call, args: list[Val], flags: set[str], aliases: dict[str, Val], depth: int) -> Val:
     verb = args[0].text
     rest = args[1:]
@@ -166,8 +125,8 @@ def _subcommand(call: Call, args: list[Val], flags: set[str], aliases: dict[str,
     if HOLE in verb:
         call.emit("run_dynamic", ("git-subcommand",), detail=args[0].raw or "which git command isn't known")
         return UNKNOWN
-    short, long = _VALUED.get(verb, ("", ()))
-    opts = options(rest, short=short, long=long, known=_KNOWN.get(verb, ()))
+    short, long = VALUED.get(verb, ("", ()))
+    opts = options(rest, short=short, long=long, known=KNOWN.get(verb, ()))
     if any(HOLE in a.text and a.text.startswith(HOLE) and not a.raw.startswith('"') for a in rest) and verb in (
         "push",
         "reset",
@@ -310,10 +269,7 @@ def _pathlike(text: str) -> bool:
         return True
     last = text.rpartition("/")[2]
     stem, dot, ending = last.rpartition(".")
-    return bool(dot and stem) and ending.isalpha() and ending.lower() in _ENDINGS
-
-
-_ENDINGS = frozenset(("py", "js", "ts", "tsx", "jsx", "go", "rs", "c", "h", "cpp", "hpp", "java", "rb", "php", "md", "txt", "json", "toml", "yaml", "yml", "sh", "css", "scss", "html", "vue", "svelte", "lock", "cfg", "ini", "sql", "swift", "kt", "cs", "xml", "mod", "sum", "tf", "lua", "ex", "exs", "env"))  # fmt: skip
+    return bool(dot and stem) and ending.isalpha() and ending.lower() in ENDINGS
 
 
 def _switch(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
@@ -498,7 +454,7 @@ def _config(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     elif key.startswith("alias.") and value.startswith("!"):
         out.add("alias-program")
         call.code(Val(value[1:]), "git-config", state=call.state.fork())
-    elif key in _PROGRAM_KEYS and value.split(" ")[0] not in (
+    elif key in PROGRAM_KEYS and value.split(" ")[0] not in (
         "vim",
         "vi",
         "nano",
@@ -640,142 +596,4 @@ _SUBCOMMANDS = {
 }  # fmt: skip
 
 
-# --- relatives
-
-
-def _gh(call: Call) -> Val:
-    operands = [
-        a.text
-        for a in options(
-            call.args,
-            short="RbtFXHfqmB",
-            long=(
-                "--repo",
-                "--body",
-                "--title",
-                "--body-file",
-                "--method",
-                "--header",
-                "--field",
-                "--raw-field",
-                "--jq",
-                "--input",
-            ),
-        ).rest
-    ]
-    opts = options(call.args, short="XfFH", long=("--method", "--field", "--raw-field", "--input"))
-    pair = tuple(operands[:2])
-    if pair in (
-        ("repo", "delete"),
-        ("repo", "archive"),
-        ("release", "delete"),
-        ("gist", "delete"),
-        ("secret", "delete"),
-        ("variable", "delete"),
-        ("issue", "delete"),
-        ("run", "delete"),
-        ("cache", "delete"),
-        ("ssh-key", "delete"),
-        ("release", "delete-asset"),
-        ("label", "delete"),
-        ("project", "delete"),
-        ("codespace", "delete"),
-    ):
-        call.emit(
-            "git",
-            (
-                "remote-delete",
-                f"{pair[0]}-{pair[1]}",
-                "loses-remote" if pair[0] in ("repo", "release") else "remote-change",
-            ),
-            git=f"gh-{pair[0]}",
-            detail=" ".join(operands[:4]),
-        )
-    elif (
-        pair == ("repo", "edit")
-        and any("visibility" in a.text for a in call.args)
-        and "public" in " ".join(a.text for a in call.args)
-    ):
-        call.emit("publish", ("repository",), detail="makes a repository public")
-    elif pair == ("pr", "merge"):
-        call.emit(
-            "git",
-            ("remote-change", "pr-merge") if not opts.has("--admin") else ("remote-change", "pr-merge", "hooks-bypass"),
-            git="gh-pr",
-            detail="merges a pull request",
-        )
-    elif pair == ("release", "create"):
-        call.emit("publish", ("release",), detail="publishes a release")
-    elif pair == ("auth", "token"):
-        call.emit("read", ("credential",), path_classes=frozenset(("secret",)), detail="prints the stored token")
-        return Val(HOLE, frozenset(("secret",)), "gh token")
-    elif pair in (("secret", "set"), ("workflow", "run"), ("workflow", "disable")):
-        call.emit("git", ("remote-change", f"{pair[0]}-{pair[1]}"), git=f"gh-{pair[0]}")
-    elif pair == ("gist", "create"):
-        contents = [call.read(Val(o), ("upload",)) for o in operands[2:]] + (
-            [call.stdin] if call.stdin is not None else []
-        )
-        call.emit("connect", ("upload", "gist"), host="gist.github.com")
-        if any(c.taint & {"secret", "env-secret", "environment"} for c in contents):
-            call.emit("secret_flow", ("network",), host="gist.github.com", detail="a secret into a gist")
-    elif operands[:1] == ["api"]:
-        method = opts.value("-X", "--method")
-        if method is not None and method.text.upper() == "DELETE":
-            call.emit("git", ("remote-delete", "api", "loses-remote"), git="gh-api", detail=" ".join(operands[:3]))
-    elif operands[:1] == ["alias"]:
-        for value in call.args:
-            if value.text.startswith("!"):
-                call.code(Val(value.text[1:]), "inline")
-    elif pair == ("extension", "install"):
-        call.emit("run", ("installs",), detail="installs an extension")
-    return Val(HOLE, origin="output of gh")
-
-
-def _hub(call: Call) -> Val:
-    if call.args and call.args[0].text == "delete":
-        call.emit("git", ("remote-delete", "loses-remote"), git="hub-delete")
-        return EMPTY
-    return _git(call)
-
-
-def _filter_repo(call: Call) -> Val:
-    call.emit("git", ("rewrites", "loses-commits"), git="filter-repo", detail=call.name)
-    return UNKNOWN
-
-
-def _svn(call: Call) -> Val:
-    texts = call.texts()
-    verb = texts[0] if texts else ""
-    if verb in ("revert", "cleanup") and call.name == "svn":
-        call.emit("git", ("loses-uncommitted",), git=f"svn-{verb}")
-    elif call.name == "hg" and (
-        verb in ("strip", "purge", "rollback")
-        or (verb in ("update", "up", "revert") and any(t in ("-C", "--clean", "--all", "-a") for t in texts))
-    ):
-        call.emit(
-            "git",
-            ("loses-uncommitted", "loses-commits") if verb == "strip" else ("loses-uncommitted",),
-            git=f"hg-{verb}",
-        )
-    elif call.name == "jj" and (verb == "abandon" or texts[:2] == ["op", "restore"]):
-        call.emit("git", ("loses-commits",), git=f"jj-{verb}")
-    return UNKNOWN
-
-
-HANDLERS: dict[str, Handler] = {
-    "": _git,
-    "git": _git,
-    "gh": _gh,
-    "glab": _gh,
-    "hub": _hub,
-    "git-filter-repo": _filter_repo,
-    "bfg": _filter_repo,
-    "svn": _svn,
-    "hg": _svn,
-    "jj": _svn,
-    "lazygit": lambda call: UNKNOWN,
-    "tig": lambda call: UNKNOWN,
-    "repo": lambda call: UNKNOWN,
-    "p4": lambda call: UNKNOWN,
-    "sl": _svn,
-}
+HANDLERS: dict[str, Handler] = {"": git}

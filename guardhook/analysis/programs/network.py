@@ -245,7 +245,9 @@ def _wget(call: Call) -> Val:
 
 
 def _aria(call: Call) -> Val:
-    opts = options(call.args, short="odxsjkl", long=("--out", "--dir", "--output", "--split", "--max-connection-per-server"))
+    opts = options(
+        call.args, short="odxsjkl", long=("--out", "--dir", "--output", "--split", "--max-connection-per-server")
+    )
     fetched = Val(HOLE, frozenset(("network",)), call.argv[-1] if call.args else call.name)
     name = opts.value("-o", "--out", "--output")
     for u in opts.rest:

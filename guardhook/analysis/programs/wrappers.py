@@ -149,7 +149,8 @@ def _env(call: Call) -> Val:
 def split_string(value: Val) -> list[Val]:
     """`env -S`: quotes and backslashes as a shell would read them, nothing expanded but `${…}`."""
     from guardhook.analysis.nodes import Unparsable
-    from guardhook.analysis.parser import parse, simple_commands
+    from guardhook.analysis.parser import parse
+    from guardhook.analysis.tree import simple_commands
 
     try:
         commands = simple_commands(parse(source(value.text).replace("\\_", " ")))
