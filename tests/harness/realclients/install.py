@@ -73,9 +73,23 @@ def rows(newest: bool = False) -> dict[str, Pin]:
     return found
 
 
-@functools.cache
 def install(pin: Pin) -> Installed:
-    """Makes sure that the client is in the cache. Raises Unavailable."""
+    """Makes sure that the client is in the cache. Raises Unavailable, the second time without a second try."""
+    outcome = _try(pin)
+    if isinstance(outcome, Unavailable):
+        raise outcome
+    return outcome
+
+
+@functools.cache
+def _try(pin: Pin) -> Installed | Unavailable:
+    try:
+        return _install(pin)
+    except Unavailable as error:
+        return error
+
+
+def _install(pin: Pin) -> Installed:
     version = _newest_version(pin) if pin.version == "latest" else pin.version
     folder = _fetch(pin, version)
     program = folder / pin.fill(pin.program, version)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from realclients import process
 from realclients.driver import Home, Hook
 
@@ -147,7 +149,7 @@ def find_product() -> Product:
         if candidate.exists():
             return Product((str(candidate.resolve()),), {}, "executable")
     if binary:
-        raise AssertionError(f"GUARDHOOK_BINARY names no file: {binary}")
+        raise pytest.UsageError(f"GUARDHOOK_BINARY names no file: {binary}")
     return source
 
 
