@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from guardhook.core.effect import Effect
-    from guardhook.core.restore import Pattern
+    from guardhook.core.restore import MatchObject, Pattern
     from guardhook.policy.compiled import Compiled
 
     Condition = tuple[str, Any, str, str]
@@ -50,6 +50,9 @@ MAIN_AGENT = "main"  # what `agent` sees for the main thread
 
 # Characters times literals from which on a long text is boiled down before literals are looked for.
 _MUCH = 8_000_000
+# Longest text, in characters, that is searched without a thread: 65,536 steps over it take some 20 ms.
+_AT_ONCE = 16 * 1024
+_GRACE = 0.010
 _OUT_OF_TIME = "the time limit for regular expressions ran out"
 
 
@@ -403,7 +406,8 @@ def search(compiled: Compiled, number: int, text: str, budget: Budget) -> tuple[
     """Where a pattern matches: a range, () for nowhere, None where the time ran out or the engine gave up.
 
     The whole text is searched at once: windows could be dodged by padding between the two ends of a match. The engine itself
-    watches the processor time that is left of the event's budget.
+    watches the processor time that is left of the event's budget, but looks at its clock only every 65,536 steps, of which each may
+    run through the whole text; so long texts are searched by a thread of their own, which is left behind when it takes too long.
     """
     left = budget.left[compiled.layer]
     if left <= 0:
@@ -414,13 +418,40 @@ def search(compiled: Compiled, number: int, text: str, budget: Budget) -> tuple[
     start = process_time()
     try:
         pattern: Pattern = compiled.pattern(number)
-        found = pattern.search(text, timeout=left)
+        found = pattern.search(text, timeout=left) if len(text) <= _AT_ONCE else _aside(pattern, text, left)
         return () if found is None else found.span()
     except Exception:  # time, memory, an engine that can't restore the pattern: none of them may let a call through
         budget.ran_out = True
         return None
     finally:
         budget.left[compiled.layer] = left - (process_time() - start)
+
+
+def _aside(pattern: Pattern, text: str, left: float) -> MatchObject | None:
+    """As `pattern.search`, but never longer than about `left` seconds of processor time. Raises TimeoutError."""
+    from _thread import allocate_lock, start_new_thread
+    from time import process_time
+
+    done = allocate_lock()
+    done.acquire()
+    found: list[MatchObject | None] = []
+
+    def work() -> None:
+        try:
+            found.append(pattern.search(text, timeout=left))
+        except BaseException:  # nobody hears it in here; that nothing was found out says it
+            pass
+        finally:
+            done.release()
+
+    end = process_time() + left + _GRACE
+    start_new_thread(work, ())
+    while not done.acquire(timeout=0.005):
+        if process_time() > end:
+            break
+    if not found:
+        raise TimeoutError
+    return found[0]
 
 
 def _first_effect(conditions: Conditions, ways_out: list[Conditions], effects: list[Effect]) -> Effect | None:

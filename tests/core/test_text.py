@@ -70,3 +70,23 @@ def test_sprinkled_invisibles_never_change_the_folded_form(word: str, where: lis
     for position, hider in where:
         spelled = spelled[:position] + hider + spelled[position:]
     assert text.fold(spelled) == text.fold(word)
+
+
+@pytest.mark.parametrize(
+    "run",
+    ["\u0301\u0316", "\u0f73", "\u0f81\u0f75", "\u0345\u0301", "\uff9e\u0301"],
+)
+def test_a_long_run_of_marks_is_no_longer_than_a_short_one(run: str) -> None:
+    """Normalising sorts a run of marks by insertion: these 200,000 characters took minutes, and no signal gets through to that."""
+    assert text.fold("DEL" + run * 100_000 + "ete") == "delete"
+
+
+def test_many_different_marks_do_not_multiply_the_work() -> None:
+    from unicodedata import combining
+
+    marks = "".join(c for c in map(chr, range(0x300, 0x20000)) if not c.isascii() and combining(c))
+    assert text.fold("de" + marks * 100 + "lete") == "delete"
+
+
+def test_a_ligature_of_many_letters_stays_short() -> None:
+    assert len(text.fold("\ufdfa" * 1000)) == 1000
