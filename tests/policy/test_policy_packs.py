@@ -69,9 +69,7 @@ def test_names_are_unique_across_packs(shipped: list[load.Found]) -> None:
 
 
 @pytest.mark.parametrize("preset", ["balanced", "strict"])
-def test_no_suggestion_is_stopped_itself(
-    shipped: list[load.Found], packs: dict[str, Compiled], preset: str
-) -> None:
+def test_no_suggestion_is_stopped_itself(shipped: list[load.Found], packs: dict[str, Compiled], preset: str) -> None:
     seen = 0
     for found in shipped:
         for command in re.findall(r"`([^`]+)`", found.policy.suggest):
