@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from guardhook.analysis.walk import Walker
 
 
+WRAPPERS = 32  # programs that run programs that run programs …
+
+
 class Options:
     """Parsed arguments: options that were given, values of those that take one, and the operands."""
 
@@ -91,12 +94,13 @@ def options(args: list[Val], short: str = "", long: frozenset[str] | tuple[str, 
 class Call:
     """A program with its arguments. Handlers return what it writes to standard output."""
 
-    __slots__ = ("args", "env", "name", "network", "span", "state", "stdin", "walker")
+    __slots__ = ("_argv", "args", "env", "name", "network", "span", "state", "stdin", "walker")
 
     def __init__(self, walker: Walker, name: str, args: list[Val], state: State, stdin: Val | None, env: dict[str, Val | list[Val]], span: tuple[int, int], network: str) -> None:  # fmt: skip
         self.walker = walker
         self.name = name
         self.args = args
+        self._argv: tuple[str, ...] | None = None
         self.state = state
         self.stdin = stdin  # None: whatever the terminal or the harness gives
         self.env = env
@@ -105,7 +109,9 @@ class Call:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        return tuple([a.shown for a in self.args])
+        if self._argv is None:
+            self._argv = tuple([a.shown for a in self.args])
+        return self._argv
 
     @property
     def input(self) -> Val:
@@ -163,10 +169,10 @@ class Call:
             return UNKNOWN
         walker = self.walker
         keep = walker.via
-        if len(keep) >= 64:
+        if len(keep) >= WRAPPERS:
             from guardhook.analysis.nodes import Unparsable
 
-            raise Unparsable("more than 64 wrappers in one another", cap=True)
+            raise Unparsable(f"more than {WRAPPERS} wrappers in one another", cap=True)
         walker.via = (*keep, via)
         try:
             return run(

@@ -74,9 +74,15 @@ class Compound(Lexer):
             self.read_heredocs()
 
     def linebreak(self) -> None:
+        s = self.s
         while True:
+            if not self.pending:
+                i = self.i
+                while s[i] in " \t\n":
+                    i += 1
+                self.i = i
             self.blanks()
-            if self.i < self.n and self.s[self.i] == "\n":
+            if self.i < self.n and s[self.i] == "\n":
                 self.newline()
             else:
                 return

@@ -358,10 +358,10 @@ def _transform(walker: Ground, text: str, operator: str, argument: Word, state: 
             return None
         if operator == "/#":
             rest = glob.strip_prefix(pattern, text, True)
-            return new + rest if rest != text else text
+            return rest if rest is None else new + rest if rest != text else text
         if operator == "/%":
             rest = glob.strip_suffix(pattern, text, True)
-            return rest + new if rest != text else text
+            return rest if rest is None else rest + new if rest != text else text
         return glob.replace(pattern, source(new), text, operator == "//")
     if operator in ("^", "^^", ",", ",,"):
         change = str.upper if operator[0] == "^" else str.lower

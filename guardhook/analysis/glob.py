@@ -177,8 +177,15 @@ def _class(pattern: str, at: int, char: str) -> tuple[int, bool]:
     return end + 1, hit != negate
 
 
-def strip_prefix(pattern: str, text: str, longest: bool) -> str:
-    """`${text#pattern}` and `##`."""
+def strip_prefix(pattern: str, text: str, longest: bool) -> str | None:
+    """`${text#pattern}` and `##`. None when working it out would cost too much."""
+    if MARKS.isdisjoint(pattern):
+        return text.removeprefix(pattern)
+    if pattern[0] == STAR and MARKS.isdisjoint(pattern[1:]) and len(pattern) > 1:
+        at = text.rfind(pattern[1:]) if longest else text.find(pattern[1:])
+        return text[at + len(pattern) - 1 :] if at >= 0 else text
+    if len(text) > REPLACE_CHARS:
+        return None
     order = range(len(text), -1, -1) if longest else range(len(text) + 1)
     for n in order:
         if matches(pattern, text[:n]):
@@ -186,8 +193,15 @@ def strip_prefix(pattern: str, text: str, longest: bool) -> str:
     return text
 
 
-def strip_suffix(pattern: str, text: str, longest: bool) -> str:
-    """`${text%pattern}` and `%%`."""
+def strip_suffix(pattern: str, text: str, longest: bool) -> str | None:
+    """`${text%pattern}` and `%%`. None when working it out would cost too much."""
+    if MARKS.isdisjoint(pattern):
+        return text.removesuffix(pattern)
+    if pattern[-1] == STAR and MARKS.isdisjoint(pattern[:-1]) and len(pattern) > 1:
+        at = text.find(pattern[:-1]) if longest else text.rfind(pattern[:-1])
+        return text[:at] if at >= 0 else text
+    if len(text) > REPLACE_CHARS:
+        return None
     order = range(len(text) + 1) if longest else range(len(text), -1, -1)
     for n in order:
         if matches(pattern, text[n:]):

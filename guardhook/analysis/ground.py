@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from guardhook.analysis.facts import Facts
 
-EFFECTS = 4000
+EFFECTS = 12_000
 _SINKS = frozenset((">", ">>", ">|", "&>", "&>>", "<>"))
 _ENVIRONMENT = {
     "SHELL": "/bin/bash", "BASH": "/bin/bash", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "IFS": " \t\n", "TMPDIR": "/tmp",
@@ -48,7 +48,7 @@ class Reader:
 class Ground:
     """One analysis: what was found and what is known. `emit` and its relatives are what program handlers call."""
 
-    __slots__ = ("active", "alternatives", "base", "budget", "calls", "choice", "depth", "effects", "facts", "files", "home", "inside", "mounts", "pipes", "readers", "steps", "text", "user", "via")  # fmt: skip
+    __slots__ = ("active", "alternatives", "base", "budget", "calls", "choice", "depth", "effects", "facts", "files", "home", "inside", "mounts", "pipes", "places", "readers", "steps", "text", "user", "via")  # fmt: skip
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -68,6 +68,7 @@ class Ground:
         self.files: dict[str, Val] = {}  # what this command wrote, by path
         self.pipes: dict[str, tuple[Seq, State]] = {}  # `>( … )` waiting for their input
         self.readers: list[Reader] = []
+        self.places: dict[tuple[str, str | None], Place] = {}
         self.choice = 0
         self.alternatives = 1
 
@@ -99,9 +100,16 @@ class Ground:
     def place(self, value: Val | str, state: State) -> Place:
         """Where a path argument leads; inside containers and on other machines only what can be said there."""
         text = value if isinstance(value, str) else value.text
-        if not self.inside:
-            return locate(text, self.cwd(state), self.facts)
-        return self._place_inside(text, state)
+        if self.inside:
+            return self._place_inside(text, state)
+        here = self.cwd(state)
+        key = (text, here)
+        found = self.places.get(key)
+        if found is None:
+            found = locate(text, here, self.facts)
+            if len(self.places) < 1024:
+                self.places[key] = found
+        return found
 
     def _place_inside(self, text: str, state: State) -> Place:
         place = locate(text, self.cwd(state), self.facts)

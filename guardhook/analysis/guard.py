@@ -101,10 +101,7 @@ def command(call: Call, text: str) -> None:
                 if {"uninstall", "remove"} & set(texts[:at]):
                     call.emit("guard_change", ("uninstall",), detail="removes guardhook")
                 return
-            keep = call.args
-            call.args = inner
-            _own(call, "guardhook")
-            call.args = keep
+            _own(call, "guardhook", inner)
             return
     if name in _REMOVERS:
         texts = [t.lower() for t in call.texts()]
@@ -139,8 +136,12 @@ _KILLERS = frozenset(
 )
 
 
-def _own(call: Call, text: str) -> None:
-    words = [a.text for a in call.args if not a.text.startswith("-") or a.text in ("--version", "--help", "-h")]
+def _own(call: Call, text: str, args: list[Val] | None = None) -> None:
+    words = [
+        a.text
+        for a in (call.args if args is None else args)
+        if not a.text.startswith("-") or a.text in ("--version", "--help", "-h")
+    ]
     if call.name == "guardhook-hook" or text.endswith(_LAUNCHER_ENDINGS) or (words and words[0] == "hook"):
         call.emit("guard_change", ("hook-by-hand",), detail="runs the hook in the harness's place")
         return

@@ -53,7 +53,6 @@ _SYSTEM = (
     "/Library/Application Support/Cursor", "/etc/opt/guardhook",
 )  # fmt: skip
 _OWN = ("guardhook", "guardhook-hook")
-_WORDS = tuple(_HARNESS)
 
 
 def guard_place(path: str, facts: Facts, hole: str) -> str:
@@ -138,3 +137,11 @@ def _own(path: str) -> str:
         if before == "site-packages" or before == "dist-packages":
             return "guard-own"
     return ""
+
+
+def words() -> set[str]:
+    """Pieces of paths of which one stands in every path that guard_place knows (`guardhook` apart)."""
+    found = set(_HARNESS) | set(_FILES)
+    for prefix in _SYSTEM:
+        found.add(prefix.rpartition("/")[2])
+    return {w.lower() for w in found}

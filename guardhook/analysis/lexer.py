@@ -224,6 +224,9 @@ class Lexer:
 
     def _dollar(self, parts: list[tuple], quoted: bool) -> None:  # type: ignore[type-arg]
         s, i = self.s, self.i
+        self.budget.words -= 1  # expansions count like words: each costs as much later on
+        if self.budget.words < 0:
+            raise Unparsable(f"more than {limits.COMMAND_WORDS} words", i, cap=True)
         c = s[i + 1 : i + 2]
         if not c:
             parts.append((LIT, "$", True))

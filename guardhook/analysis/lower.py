@@ -65,7 +65,7 @@ def distinct(effects: list[Effect]) -> list[Effect]:
     seen: set[tuple[object, ...]] = set()
     out: list[Effect] = []
     for e in effects:
-        key = (e.kind, e.program, e.argv, e.path, e.host, e.git, e.flags, e.detail, e.via)
+        key = (e.kind, e.program, e.argv if e.kind == "run" else (), e.path, e.host, e.git, e.flags, e.detail, e.via)
         if key not in seen:
             seen.add(key)
             out.append(e)

@@ -23,7 +23,7 @@ _HARMLESS_DEVICES = frozenset((
     "null", "zero", "full", "random", "urandom", "tty", "stdin", "stdout", "stderr", "console", "ptmx",
 ))  # fmt: skip
 
-_SECRET_NAMES = frozenset((
+SECRET_NAMES = frozenset((
     "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk", "identity", ".netrc", "_netrc", ".pgpass", ".git-credentials",
     ".pypirc", ".npmrc", ".htpasswd", "credentials.json", "service-account.json", "serviceaccount.json", "service_account.json", "wallet.dat",
     "secrets.yaml", "secrets.yml", "secrets.json", "secrets.toml", ".vault-token", "vault-token", "shadow", "gshadow", "master.passwd", "sudoers",
@@ -37,10 +37,10 @@ _SECRET_ONLY_BELOW = {
     "hosts.yml": ("gh",), "auth.json": (".codex", ".docker", "opencode", "containers", "composer"), "identity": (".ssh",), "sudoers": (),
     "cookies.sqlite": ("firefox", ".mozilla", "Firefox", "Profiles"), "auth.json.": (),
 }  # fmt: skip
-_SECRET_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".asc.key", "_rsa", "_ed25519", "_ecdsa", ".tfvars.secret")  # fmt: skip
+SECRET_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".asc.key", "_rsa", "_ed25519", "_ecdsa", ".tfvars.secret")  # fmt: skip
 _NOT_SECRET_ENDINGS = (".pub", ".example", ".sample", ".template", ".dist", ".tmpl", ".md", ".crt", ".cer", ".csr", ".default", ".defaults", "-example", "-sample", ".test.ts", ".d.ts")  # fmt: skip
 # (folder, file below it): the file may be "" for the folder as a whole. Compared with the end of the path.
-_SECRET_PLACES = (
+SECRET_PLACES = (
     (".aws", "credentials"), (".kube", "config"), (".docker", "config.json"), (".config/gcloud", ""), (".gnupg", ""), (".config/gh", "hosts.yml"),
     (".azure", "accessTokens.json"), (".azure", "msal_token_cache.json"), (".password-store", ""), (".cargo", "credentials.toml"),
     (".cargo", "credentials"), (".gem", "credentials"), (".terraform.d", "credentials.tfrc.json"), (".config/rclone", "rclone.conf"),
@@ -330,7 +330,7 @@ def _secret(path: str, facts: Facts) -> bool:
     if MARKS.isdisjoint(name):
         if name.endswith(_NOT_SECRET_ENDINGS):
             return False
-        if name in _SECRET_NAMES:
+        if name in SECRET_NAMES:
             holders = _SECRET_ONLY_BELOW.get(name)
             if (
                 holders is None
@@ -340,7 +340,7 @@ def _secret(path: str, facts: Facts) -> bool:
                 return True
         if name.startswith(".env.") or (name.startswith(".env") and name[4:5] in ("-", "_")):
             return True
-        if name.endswith(_SECRET_ENDINGS) and not name.startswith("cacert") and "site-packages" not in path:
+        if name.endswith(SECRET_ENDINGS) and not name.startswith("cacert") and "site-packages" not in path:
             return True
         if name.endswith(".env") and len(name) < 40:
             return True
@@ -366,7 +366,7 @@ def _secret(path: str, facts: Facts) -> bool:
     if path.endswith(_SECRET_FOLDERS) and path.rpartition("/")[2] in _SECRET_FOLDERS:
         return path.rpartition("/")[2] in (".ssh", ".gnupg", ".aws")
     slashed = path if path.startswith("/") else "/" + path
-    for folder, below in _SECRET_PLACES:
+    for folder, below in SECRET_PLACES:
         lead = folder if folder.startswith("/") else "/" + folder
         at = slashed.find(lead + "/")
         if at >= 0:

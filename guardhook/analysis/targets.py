@@ -104,3 +104,17 @@ def persist_flag(place: Place, home: str) -> str:
         if rest == prefix or rest.startswith(prefix + "/") or (flag == "authorized-keys" and rest.startswith(prefix)):
             return flag
     return ""
+
+
+def words() -> set[str]:
+    """Last pieces of the paths that are started or trusted later."""
+    found: set[str] = set()
+    for name in (
+        *_RC,
+        *_RC_FOLDERS,
+        *(p for p, _ in _STARTED),
+        *(p for p, _ in _STARTED_HOME),
+        *(p for p, _ in _PRIVILEGE),
+    ):
+        found.add(name.rstrip("/").rpartition("/")[2].lower())
+    return found
