@@ -38,6 +38,8 @@ PROJECT_FILE_BYTES = 64 * 1024
 
 # A stale compiled policy file is rebuilt by the full program within this time, else the hook blocks.
 RECOMPILE_SECONDS = 1.5
+# Processor time that the policies of a project may take to compile; beyond it they are ignored until they change.
+COMPILE_SECONDS_PROJECT = 1.0
 
 # Shell analysis (see guardhook.analysis).
 COMMAND_BYTES = 256 * 1024

@@ -54,6 +54,7 @@ class Hook:
         self.compiled: Compiled | None = None
         self.effects: list[Effect] = []
         self.root: str | None = None
+        self.projects_until: float | None = None  # time.monotonic value
 
     # --- the way through -------------------------------------------------------------------------------------
 
@@ -257,8 +258,11 @@ class Hook:
         from guardhook.gate import refresh
 
         assert self.folders is not None
+        if self.projects_until is None:
+            # Shared by all projects of an event: two slow ones must not use up the watchdog's time, which blocks.
+            self.projects_until = time.monotonic() + limits.RECOMPILE_SECONDS
         try:
-            return refresh.refresh(self.folders, PROGRAM, root)
+            return refresh.refresh(self.folders, PROGRAM, root, self.projects_until)
         except refresh.RefreshError:
             return None
 

@@ -25,14 +25,16 @@ class RefreshError(Exception):
     """The policies could not be compiled; the message is for a person and names the file where one is at fault."""
 
 
-def refresh(folders: Folders, program: str, project: str | None = None) -> Compiled:
+def refresh(folders: Folders, program: str, project: str | None = None, deadline: float | None = None) -> Compiled:
     """Compiled policies, freshly made, and written to the data folder where that is possible. Raises RefreshError.
 
-    program is the folder that the running program lies in; project is a project root, None for the other layers.
+    program is the folder that the running program lies in; project is a project root, None for the other layers; deadline is a
+    time.monotonic value, RECOMPILE_SECONDS from now unless given.
     """
     from guardhook.policy import compiled
 
-    deadline = time.monotonic() + limits.RECOMPILE_SECONDS
+    if deadline is None:
+        deadline = time.monotonic() + limits.RECOMPILE_SECONDS
     lock, waited = _lock(folders.compiled, deadline)
     try:
         if waited:  # somebody else has just compiled

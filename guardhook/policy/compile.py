@@ -53,6 +53,15 @@ def compile_project(folders: Folders, root: str) -> Result:
     return Result(_pack(("project", root), loaded, body), loaded, compiled.project_file(folders, root))
 
 
+def project_without(folders: Folders, root: str, why: str) -> Result:
+    """No policies for the project at root, as long as its files stay what they are now. why is told to a person."""
+    root = root.rstrip("/")
+    loaded = load.project_files(root)
+    loaded.problems.append(f"{root}/{compiled.PROJECT_POLICIES}: {why} (ignored)")
+    body = _body(loaded, "project", ())
+    return Result(_pack(("project", root), loaded, body), loaded, compiled.project_file(folders, root))
+
+
 def write(result: Result) -> None:
     """Puts the compiled file in place: private folder, lock, temporary file, rename. Raises CompileError."""
     folder, _, name = result.path.rpartition("/")

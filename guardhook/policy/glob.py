@@ -11,6 +11,7 @@ from __future__ import annotations
 # `t` tokens. `literal` stands in every text that matches. Tokens: a literal text, or one of the marks below, or a
 # tuple (negated, characters) for a bracket.
 Glob = tuple[str, str, tuple[object, ...]]
+_MOST = 100  # wildcards: each one that is tried takes a call within a call
 _ANY = 0  # any run of characters, slashes too
 _SEGMENT = 1  # any run of characters but `/`
 _ONE = 2  # one character (not `/` in a path)
@@ -102,6 +103,8 @@ def _pack(tokens: list[object]) -> Glob:
         raise ValueError("a glob must not be empty")
     literals = [t for t in joined if isinstance(t, str)]
     longest = max(literals, key=len, default="")
+    if len(joined) - len(literals) > _MOST:
+        raise ValueError(f"a glob has at most {_MOST} wildcards")
     if len(joined) == 1 and literals:
         return ("=", longest, ())
     if joined == [_ANY]:

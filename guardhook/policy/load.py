@@ -6,6 +6,7 @@ mended. Files of a project are reported and ignored, because a repository must n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tomllib
@@ -289,6 +290,17 @@ def load_project(root: str) -> Loaded:
     for found in loaded.policies:
         found.on = found.policy.enabled
         found.why_off = "" if found.on else "disabled"
+    return loaded
+
+
+def project_files(root: str) -> Loaded:
+    """The sources of a project's policies and nothing of what they say."""
+    loaded = Loaded(sources=Sources(project=True))
+    below = f"{root}/{compiled.PROJECT_POLICIES}"
+    with contextlib.suppress(SourceError):
+        for name in (loaded.sources.folder(below) or [])[: limits.PROJECT_FILES]:
+            with contextlib.suppress(SourceError):
+                loaded.sources.file(f"{below}/{name}")
     return loaded
 
 

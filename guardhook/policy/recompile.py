@@ -7,11 +7,46 @@ into the data folder for the next time where that is possible.
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
+from typing import TYPE_CHECKING
 
+from guardhook.core import limits
 from guardhook.core.folders import Folders
 
+if TYPE_CHECKING:
+    from guardhook.policy.compile import Result
+
 FLAGS = ("--config", "--data", "--system", "--project")
+
+
+class _TooSlow(BaseException):
+    """Raised by the timer. Not an Exception, so that nothing on the way takes it for a fault of its own."""
+
+
+def project(folders: Folders, root: str) -> Result:
+    """The compiled policies of a project; none of them, with a note, where they take more processor time than a hook may wait for.
+
+    The note is kept like any other result: a repository must not make its user wait at every call.
+    """
+    from guardhook.policy import compile as compiler
+
+    def stop(signum: int, frame: object) -> None:
+        raise _TooSlow
+
+    before = signal.signal(signal.SIGPROF, stop)
+    try:
+        signal.setitimer(signal.ITIMER_PROF, limits.COMPILE_SECONDS_PROJECT)
+        try:
+            return compiler.compile_project(folders, root)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    except _TooSlow:
+        return compiler.project_without(
+            folders, root, f"they take more than {limits.COMPILE_SECONDS_PROJECT:g} s to compile; have fewer of them"
+        )
+    finally:
+        signal.signal(signal.SIGPROF, before)
 
 
 def main(words: list[str]) -> int:
@@ -24,7 +59,7 @@ def main(words: list[str]) -> int:
 
     folders = Folders(given["--config"], given["--data"], given["--system"])
     if "--project" in given:
-        result = compiler.compile_project(folders, given["--project"])
+        result = project(folders, given["--project"])
     else:
         from guardhook.journal.rules import freeze_rules
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from guardhook.core.folders import explicit
+from guardhook.policy import compiled
 from tests.gate.conftest import claude
 
 SOURCE = str(Path(__file__).resolve().parents[2])
@@ -45,3 +47,37 @@ def test_compiling_loads_no_module_from_the_current_folder(tmp_path: Path, modul
     assert not mark.exists()
     assert done.returncode == 2
     assert b"project policy" in done.stderr, os.fsdecode(done.stderr)
+
+
+def test_policies_that_take_for_ever_to_compile_are_ignored_once_for_all(tmp_path: Path) -> None:
+    """A repository with policies for half a minute of compiling cost its user 1.5 s at every call."""
+    repo, data = tmp_path / "repo", tmp_path / "data"
+    (repo / ".guardhook" / "policies").mkdir(parents=True)
+    data.mkdir()
+    rule = (
+        '[[policy]]\nname = "p%d"\naction = "deny"\nmatch = { input_regex = "zq%dx[a-z]{1,20}(foo|bar)?[0-9]{1,30}" }\n'
+    )
+    for file in range(40):
+        text = "".join(rule % (number, number) for number in range(file * 500, file * 500 + 500))
+        (repo / ".guardhook" / "policies" / f"{file}.toml").write_text(text)
+    folders = explicit(str(data))
+
+    def recompile() -> None:
+        words = ["policy", "compile", "--stdout", "--config", str(data), "--data", str(data)]
+        words += ["--system", str(tmp_path / "system"), "--project", str(repo)]
+        done = subprocess.run([sys.executable, "-m", "guardhook", *words], capture_output=True, check=True, timeout=60)
+        assert done.stdout.startswith(compiled.MAGIC)
+
+    recompile()
+    one = compiled.load_project(folders, str(repo))
+    assert one is not None and not one.policies
+    assert "to compile" in one.problems[0]
+    # Fewer of them count again.
+    for file in range(1, 40):
+        (repo / ".guardhook" / "policies" / f"{file}.toml").unlink()
+    (repo / ".guardhook" / "policies" / "0.toml").write_text(rule % (0, 0))
+    with pytest.raises(compiled.Stale):
+        compiled.load_project(folders, str(repo))
+    recompile()
+    one = compiled.load_project(folders, str(repo))
+    assert one is not None and len(one.policies) == 1

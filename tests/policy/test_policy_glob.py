@@ -96,3 +96,10 @@ def test_globs_agree_with_regular_expressions(pieces: list[str], text: str) -> N
 def test_a_hostile_glob_stays_polynomial() -> None:
     glob = compile_glob("*a" * 24 + "b")
     assert not matches(glob, "a" * 400)
+
+
+def test_a_glob_of_wildcards_without_end_is_refused() -> None:
+    """2,000 of them overran the interpreter's stack, which blocked every call of whoever had such a policy in a repository."""
+    with pytest.raises(ValueError, match="wildcards"):
+        compile_glob("*a" * 2000)
+    assert matches(compile_glob("*a" * 99 + "b"), "a" * 3000 + "b")
