@@ -17,7 +17,7 @@ TOTAL_BYTES = 4 * limits.SCRIPT_BYTES
 class Facts:
     """Home folder, user name, project root, guardhook's own places; and the questions that need a file system."""
 
-    __slots__ = ("environment", "files", "guard_paths", "home", "marked", "project_root", "user")
+    __slots__ = ("brought", "environment", "files", "guard_paths", "home", "marked", "project_root", "user")
 
     def __init__(
         self,
@@ -36,6 +36,8 @@ class Facts:
         self.guard_paths = guard_paths  # absolute prefixes that are guardhook's own
         self.files = files or {}
         self.marked = marked or {}  # absolute path -> `network` or `decoded`: what the session brought to disk before
+        # Filled by the analysis: path -> `network` or `decoded`, what this call leaves on disk.
+        self.brought: dict[str, str] = {}
         self.environment = environment or {}  # variables whose values the caller vouches for; mostly empty
 
     def read_script(self, path: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from guardhook.analysis.nodes import Unparsable
 from guardhook.analysis.paths import locate
 from guardhook.analysis.targets import note_write
-from guardhook.analysis.values import State
+from guardhook.analysis.values import HOLE, MARKS, State, Val
 from guardhook.analysis.walk import Walker
 from guardhook.core import limits
 from guardhook.core.effect import Effect
@@ -38,11 +38,14 @@ _URL_KEYS = frozenset(("url", "uri", "urls", "endpoint", "href", "link", "webhoo
 _SQL_KEYS = frozenset(("sql", "query", "statement", "queries"))
 _CODE_KEYS = {"python_code": "python", "python": "python", "javascript": "node", "js": "node"}
 _SPACES = " \t\r\n"
+_BROUGHT = 64  # files of one call that are remembered as fetched or decoded
 
 
 def analyse(event: Event, facts: Facts) -> list[Effect]:
     """Everything that the call would do. Never raises: what can't be analysed is an `unverified` effect."""
     walker = Walker(facts)
+    for path, kind in facts.marked.items():
+        walker.files[path] = Val(HOLE, frozenset((kind,)), "an earlier call of this session")
     try:
         _event(walker, event)
     except Unparsable as error:
@@ -55,7 +58,26 @@ def analyse(event: Event, facts: Facts) -> list[Effect]:
         walker.effects.append(
             Effect("unverified", detail=f"the analyser failed: {type(error).__name__}", flags=frozenset(("internal",)))
         )
+    facts.brought = _brought(walker)
     return distinct(walker.effects)
+
+
+def _brought(walker: Walker) -> dict[str, str]:
+    """Files that the call leaves on disk with content from the network or out of a decoder, bounded."""
+    found: dict[str, str] = {}
+    for path, value in walker.files.items():
+        for kind in ("network", "decoded"):
+            if (
+                kind in value.taint
+                and path[:1] == "/"
+                and not path.startswith(("/dev/", "/proc/"))
+                and MARKS.isdisjoint(path)
+            ):
+                found[path] = kind
+                break
+        if len(found) >= _BROUGHT:
+            break
+    return found
 
 
 def distinct(effects: list[Effect]) -> list[Effect]:
@@ -120,7 +142,9 @@ def shell_command(walker: Walker, text: str, state: State) -> None:
             flags=frozenset(("cap",) if error.cap else ("syntax",)),
         )
         return
-    walker.seq(tree, state, None)
+    out = walker.seq(tree, state, None)
+    if {"echoed", "env-secret"} <= out.taint:
+        walker.emit("read", flags=frozenset(("environment", "secret-variable")), detail=f"prints {out.origin}")
 
 
 def clean(text: str) -> str:

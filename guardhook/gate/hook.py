@@ -142,7 +142,7 @@ class Hook:
             raise PayloadError("oversized", f"the payload is larger than the {largest} bytes that config.toml allows")
 
     def judge(self) -> None:
-        from guardhook.gate import judge
+        from guardhook.gate import judge, marks
         from guardhook.gate.facts import facts_of
         from guardhook.journal import write
 
@@ -152,14 +152,20 @@ class Hook:
         pinned = head.root if head is not None else None
         sets, current = judge.project_sets(self.folders, event, pinned, self._refresh_project)
         self.root = pinned or current
-        self.verdict, self.effects = judge.decide(
+        who = (self.folders.data, event.dialect, event.session, event.cwd)
+        known = marks.read(*who)
+        facts = facts_of(self.folders, self.root, PROGRAM, known)
+        verdict, self.effects = judge.decide(
             [self.compiled, *sets],
             event,
-            facts_of(self.folders, self.root, PROGRAM, {}),
+            facts,
             allow_empty=self.options.allow_empty,
             data_folder=self.folders.data,
         )
-        self.answer = self.dialect.answer(event, self.verdict)  # type: ignore[attr-defined]
+        self.answer = self.dialect.answer(event, verdict)  # type: ignore[attr-defined]
+        self.verdict = verdict
+        if facts.brought and (verdict.action != "deny" or verdict.mode == "observe"):
+            marks.add(*who, known, facts.brought)
 
     def finish_recorded(self) -> NoReturn:
         """Appends, then answers. A judged call that leaves no trace is blocked."""
