@@ -54,6 +54,15 @@ class Verdict:
         self.matches: list[Match] = []
         self.us = 0  # microseconds that judging took
 
+    def cite(self, match: Match) -> None:
+        """Makes this the verdict of one match."""
+        self.action = match.action
+        self.policy = match.policy
+        self.reason = match.reason
+        self.suggest = match.suggest
+        self.layer = match.layer
+        self.span = match.span
+
 
 class Answer:
     """What is handed to the harness: bytes on the two streams and an exit status."""

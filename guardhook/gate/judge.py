@@ -6,7 +6,7 @@ import posix
 import time
 
 from guardhook.core.event import JUDGED
-from guardhook.core.verdict import BLOCKING, RANK, Verdict
+from guardhook.core.verdict import BLOCKING, RANK, Verdict, strictest
 from guardhook.gate.roots import find_root
 from guardhook.policy import compiled as compiled_module
 from guardhook.policy import match
@@ -87,9 +87,10 @@ def decide(
                 "policies", "no policy is enabled, so nothing can be allowed (--allow-empty says otherwise)"
             )
         else:
-            from guardhook.analysis import analyse
+            if not (event.kind == "shell" and _harmless(sets, event, facts)):
+                from guardhook.analysis import analyse
 
-            effects = analyse(event, facts)
+                effects = analyse(event, facts)
             verdict = match.judge(sets, event, effects)
     if event.event == "config_change" and data_folder:
         from guardhook.gate import configchange
@@ -99,14 +100,57 @@ def decide(
             verdict = stricter(own, verdict)
     verdict.set = "+".join(one.set for one in sets)[:200]
     verdict.us = (time.perf_counter_ns() - started) // 1000
-    preset = sets[0].config.get("preset") if sets else None
-    if preset == "observe":
-        verdict.mode = "observe"
+    if sets and sets[0].config.get("preset") == "observe":
+        observe(verdict, system_enforced=bool(sets[0].config.get("system_enforced")))
     if data_folder and _pause_file(data_folder):
         from guardhook.gate import pause
 
         verdict = pause.weaken(verdict, data_folder)
     return verdict, effects
+
+
+def observe(verdict: Verdict, *, system_enforced: bool) -> None:
+    """Makes the verdict one that is only recorded. system_enforced: it is the user alone who wants that, which reaches neither
+    system policies nor calls that can't be judged by them.
+    """
+    verdict.mode = "observe"
+    if not system_enforced:
+        return
+    if verdict.cause != "policy":
+        verdict.mode = "enforce"
+        return
+    best = strictest([match for match in verdict.matches if match.layer == "system"])
+    if best is not None and best.action in BLOCKING:
+        verdict.mode = "enforce"
+        verdict.cite(best)
+
+
+def _harmless(sets: list[Compiled], event: Event, facts: Facts) -> bool:
+    """The quick pass: whether it is plain that no policy about effects could match, whatever the commands do.
+
+    Plain words mean what they say only where the folder is an ordinary one, and where the session has brought nothing to disk.
+    """
+    if not event.commands or event.files or event.urls or facts.marked or event.shell == "powershell":
+        return False
+    cwd = event.cwd
+    if cwd is None or cwd[:1] != "/" or "/." in cwd or "/Library" in cwd or cwd.startswith(_SPECIAL_FOLDERS):
+        return False
+    from guardhook.analysis.quick import quick
+
+    for one in sets:
+        triggers = one.triggers("shell")
+        if triggers is None:
+            return False
+        for command in event.commands:
+            if len(command) > _QUICK_CHARS or not quick(command, triggers):
+                return False
+    return bool(sets)
+
+
+# Where relative names may lead to secrets, devices or settings. Folders with a leading dot are special, too.
+_SPECIAL_FOLDERS = ("/etc", "/proc", "/dev", "/sys", "/run", "/var/run", "/private", "/System")
+# Longer commands could be beyond a cap of the parser.
+_QUICK_CHARS = 4096
 
 
 def _pause_file(data_folder: str) -> bool:

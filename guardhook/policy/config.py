@@ -62,6 +62,7 @@ def read(folders: Folders, loaded: Loaded) -> dict[str, object]:
             read_files.append(ConfigFile())
     system, user = read_files
     gate = _layered(system.gate, user.gate, system.locked or system.gate.locked, ("preset", "watchdog", "oversize"))
+    loaded.system_preset = system.gate.preset
     capture_locked = system.locked or system.capture.locked
     capture = _layered(system.capture, user.capture, capture_locked, ("mode",))
     redaction: dict[str, str] = {**system.capture.redaction}

@@ -19,6 +19,7 @@ import msgspec
 
 from guardhook.core import limits
 from guardhook.core.folders import Folders
+from guardhook.core.verdict import BLOCKING
 from guardhook.policy import check, compiled
 from guardhook.policy.model import (
     ExceptionFile,
@@ -68,6 +69,7 @@ class Loaded:
     expired: list[PolicyException] = field(default_factory=list)
     sources: Sources = field(default_factory=Sources)
     config: dict[str, object] = field(default_factory=dict)
+    system_preset: str | None = None  # what the machine's own config.toml says
 
     def ordered(self) -> list[Found]:
         """By priority, high first, then name."""
@@ -267,6 +269,13 @@ def load(folders: Folders, now: float) -> Loaded:
     read_layer(loaded, folders.user_policies, "user", loaded.errors.append)
     loaded.config = config.read(folders, loaded)
     _switch(loaded, folders)
+    own = [f for f in loaded.policies if f.on and f.layer == "system" and f.policy.action in BLOCKING]
+    if own and loaded.config["preset"] == "observe" and loaded.system_preset != "observe":
+        # The user's own word takes the user's own gate off, not what the machine's administrator asks for.
+        loaded.config["system_enforced"] = True
+        loaded.problems.append(
+            f"{folders.config}/config.toml: preset `observe` does not reach system policies, which stay enforced"
+        )
     _except(loaded, folders, now)
     for found in loaded.policies:
         given = found.policy.match.given()
@@ -332,11 +341,12 @@ def _switch(loaded: Loaded, folders: Folders) -> None:
             )
     preset = loaded.config.get("preset")
     chosen = "balanced" if preset == "observe" else preset
+    own = "balanced" if loaded.system_preset in (None, "observe") else loaded.system_preset  # of the system layer
     for found in loaded.policies:
         policy = found.policy
         if not policy.enabled:
             found.on, found.why_off = False, "disabled"
-        elif policy.presets is not None and chosen not in policy.presets:
+        elif policy.presets is not None and not {chosen, found.layer == "system" and own}.intersection(policy.presets):
             found.on, found.why_off = False, f"off in preset {preset}"
         if found.layer == "shipped" and policy.name in given:
             found.on = given[policy.name]

@@ -286,3 +286,25 @@ def test_mistakes_in_config(folders: Folders, put: Put, text: str, expected: str
 def test_sections_of_other_commands_are_left_alone(folders: Folders, put: Put) -> None:
     put("config.toml", '[archive]\nanything = 1\n[capture]\nretention = "90d"\n')
     assert load.load(folders, 0).errors == []
+
+
+def test_a_user_can_not_switch_system_policies_to_observing(folders: Folders, put: Put) -> None:
+    """`preset = "observe"` in the user's file took every system policy off, which no override or exception may do."""
+    put("config.toml", '[gate]\npreset = "observe"\n')
+    assert "system_enforced" not in load.load(folders, 0).config
+    os.makedirs(folders.system_policies)
+    Path(folders.system_policies, "s.toml").write_text(HEAD + 'match = { tool = "x" }\n')
+    loaded = load.load(folders, 0)
+    assert loaded.config["system_enforced"] is True
+    assert any("stay enforced" in p for p in loaded.problems)
+    Path(folders.system, "config.toml").write_text('[gate]\npreset = "observe"\n')
+    assert "system_enforced" not in load.load(folders, 0).config
+
+
+def test_a_user_can_not_switch_system_policies_off_by_another_preset(folders: Folders, put: Put) -> None:
+    os.makedirs(folders.system_policies)
+    Path(folders.system_policies, "s.toml").write_text(HEAD + 'presets = ["strict"]\nmatch = { tool = "x" }\n')
+    assert names_on(folders) == []
+    Path(folders.system, "config.toml").write_text('[gate]\npreset = "strict"\n')
+    put("config.toml", '[gate]\npreset = "balanced"\n')
+    assert names_on(folders) == ["a"]
