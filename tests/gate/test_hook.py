@@ -218,7 +218,8 @@ def test_a_settings_change_that_removes_the_gate_is_blocked(hook: Run, place: Pa
             del event[key]
         return hook(event).status
 
-    entry = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": launcher}]}]}}
+    handler = {"type": "command", "command": launcher, "args": ["PreToolUse"], "timeout": 10, "onFailure": "block"}
+    entry = {"hooks": {"PreToolUse": [{"hooks": [handler]}]}}
     settings.write_text(json.dumps(entry))
     assert change() == 0
     settings.write_text(json.dumps({**entry, "theme": "dark"}))
@@ -233,3 +234,50 @@ def test_a_settings_change_that_removes_the_gate_is_blocked(hook: Run, place: Pa
     assert change() == 2
     os.mkfifo(settings)
     assert change() == 2
+
+
+def test_a_settings_change_that_only_hollows_the_gate_out_is_blocked(place: Path, tmp_path: Path) -> None:
+    """The launcher's path still stood in the file, so each of these was let through."""
+    from guardhook.core.event import Event
+    from guardhook.gate import configchange
+
+    settings = tmp_path / "settings.json"
+    launcher = f"{place}/bin/claude-code."
+    handler = {"type": "command", "command": launcher + "enforce", "args": ["PreToolUse"], "onFailure": "block"}
+    rows = f"claude-code\tuser\t{settings}\n"
+
+    def objects(hooks: object, path: Path = settings, registered: str = rows) -> bool:
+        (place / "registrations").write_text(registered)
+        settings.write_text(json.dumps({"hooks": hooks}))
+        event = Event("claude-code", "ConfigChange", "config_change", {"file_path": str(path)})
+        return configchange.judge(event, str(place)) is not None
+
+    def group(more: dict[str, object], **around: object) -> object:
+        return {"PreToolUse": [{"hooks": [{**handler, **more}], **around}]}
+
+    assert not objects(group({}))
+    assert not objects(group({"timeout": 10}, matcher="*"))
+    for change in (
+        group({}, matcher="Nothing"),
+        group({"command": launcher + "observe"}),
+        group({"command": "/bin/true # " + launcher + "enforce"}),
+        group({"command": launcher + "enforce; true"}),
+        group({"args": ["Stop"]}),
+        group({"if": "Bash(never *)"}),
+        group({"async": True}),
+        group({"onFailure": "continue"}),
+        {"PreToolUse": [{"hooks": [{k: v for k, v in handler.items() if k != "onFailure"}]}]},
+        {"PostToolUse": [{"hooks": [handler]}]},
+        # These make the client drop the whole file, our entry with it.
+        {"PreToolUse": [{"hooks": [handler]}, {"type": "command", "command": "x"}]},
+        {"PreToolUse": [{"hooks": [handler, {"type": "unknown"}]}]},
+        {"PreToolUse": [{"hooks": [handler, {"type": "command", "command": "x", "timeout": 0}]}]},
+        {"PreToolUse": [{"hooks": [handler]}], "PermissionRequest": [{"hooks": [{"type": "command"}]}]},
+        {"PreToolUse": [{"hooks": [handler]}, {"matcher": 3, "hooks": []}]},
+        {"PreToolUse": {"hooks": [handler]}},
+    ):
+        assert objects(change), change
+    # By another name of the same file, and beside a registration that only observes.
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert objects(group({"args": ["Stop"]}), tmp_path / "link" / "settings.json")
+    assert not objects(group({"command": launcher + "observe"}), registered=rows + "claude-code\tproject\t/x\n")
