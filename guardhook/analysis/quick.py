@@ -5,6 +5,9 @@ from __future__ import annotations
 # Plain words only: anything quoted, escaped, expanded, globbed, redirected or non-ASCII goes through the parser.
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,@%+- \n;|&")
 
+# Names of keys that end in no `.ending`; those that do are triggers.
+_KEY_ENDINGS = ("_rsa", "_ed25519", "_ecdsa")
+
 
 def quick(command: str, triggers: frozenset[str]) -> bool:
     """True when the command provably has no effect that one of the triggers stands for.
@@ -16,7 +19,9 @@ def quick(command: str, triggers: frozenset[str]) -> bool:
         return False
     lowered = command.lower() if not command.islower() else command
     if ";" in lowered or "|" in lowered or "&" in lowered:
-        lowered = lowered.replace(";", "\n").replace("|", "\n").replace("&", "\n")
+        lowered = _separated(lowered)
+        if not lowered:
+            return False
     for line in lowered.split("\n"):
         words = line.split()
         if not words:
@@ -30,6 +35,8 @@ def quick(command: str, triggers: frozenset[str]) -> bool:
     if not triggers.isdisjoint(pieces):
         return False
     for piece in pieces:
+        if piece.endswith(_KEY_ENDINGS):
+            return False
         if "." in piece:
             if piece[0] == "." and "." + piece[1:].partition(".")[0] in triggers:
                 return False
@@ -38,6 +45,23 @@ def quick(command: str, triggers: frozenset[str]) -> bool:
         if piece[0] == "-" and piece[:2] != "--" and len(piece) > 2 and not triggers.isdisjoint(_letters(piece)):
             return False
     return True
+
+
+def _separated(text: str) -> str:
+    """The simple commands, one a line; "" where an operator lacks a command beside it, which the parser must tell."""
+    lines = []
+    for line in text.split("\n"):
+        parts = line.replace("&&", "|").replace("||", "|").replace("&", ";").split(";")
+        for number, part in enumerate(parts):
+            if "|" in part or len(parts) > 1:
+                pieces = part.split("|")
+                last = number == len(parts) - 1 and number > 0 and len(pieces) == 1  # `a;` and `a &` may end a line
+                if not last and not all(piece.strip() for piece in pieces):
+                    return ""
+                lines.extend(pieces)
+            else:
+                lines.append(part)
+    return "\n".join(lines)
 
 
 def _letters(cluster: str) -> list[str]:

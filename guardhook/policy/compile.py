@@ -201,8 +201,18 @@ def _body(loaded: Loaded, layer: str, redact: tuple[object, ...], *, trusted: bo
         return ("", layer, (), {}, (), {}, (), {}, [])
     ordered = loaded.ordered()
     set_id, rows, table, patterns = build(ordered, layer, trusted=trusted)
-    quick = {"shell": index.triggers_of([f.policy.match.given() for f in ordered if f.on])}
+    quick = {"shell": _triggers(ordered, base=not layer)}
     return (set_id, layer, rows, table, patterns, loaded.config, redact, quick, loaded.problems)
+
+
+def _triggers(policies: Sequence[Found], *, base: bool) -> bytes | None:
+    """The trigger words of the quick pass, marshalled. base: with the words that always count, which the main set carries."""
+    from guardhook.analysis import vocabulary
+
+    own = index.triggers_of([f.policy.match.given() for f in policies if f.on])
+    if own is None:
+        return None
+    return marshal.dumps(own | vocabulary.triggers() if base else own)
 
 
 def notes(loaded: Loaded) -> list[str]:
@@ -219,4 +229,5 @@ def in_memory(policies: Sequence[Found], config: dict[str, object] | None = None
     """A usable set straight from policies, for tests of policies and for `guard test`."""
     ordered = Loaded(policies=list(policies)).ordered()
     set_id, rows, table, patterns = build(ordered)
-    return compiled.Compiled((set_id, "", rows, table, patterns, config or {"preset": "balanced"}, (), {}, []))
+    quick = {"shell": _triggers(ordered, base=True)}
+    return compiled.Compiled((set_id, "", rows, table, patterns, config or {"preset": "balanced"}, (), quick, []))

@@ -19,7 +19,7 @@ from guardhook.core import restore
 from guardhook.core.folders import Folders
 
 MAGIC = b"guardhook compiled policies\n"
-FORMAT = 1
+FORMAT = 2
 DIGEST_SIZE = 32
 MOST_BYTES = 64 * 1024 * 1024
 POLICY_FILE = "policies.bin"
@@ -55,7 +55,7 @@ class Broken(CompiledError):
 class Compiled:
     """One compiled policy set. Rows stay marshalled until they are needed."""
 
-    __slots__ = ("_patterns", "_restored", "_rows", "config", "index", "layer", "policies", "problems", "quick", "redact", "set")  # fmt: skip
+    __slots__ = ("_patterns", "_restored", "_rows", "_triggers", "config", "index", "layer", "policies", "problems", "quick", "redact", "set")  # fmt: skip
 
     def __init__(self, body: tuple[Any, ...]) -> None:
         (
@@ -66,9 +66,10 @@ class Compiled:
             self._patterns,  # marshalled frozen patterns
             self.config,  # what the hook needs of config.toml
             self.redact,  # frozen redaction rows
-            self.quick,  # tool kind -> trigger words, or None where they can't be listed
+            self.quick,  # tool kind -> marshalled trigger words, or None where they can't be listed
             self.problems,  # what a person should be told: ignored files, expired exceptions, …
         ) = body
+        self._triggers: frozenset[str] | None = None
         self._rows: dict[int, tuple[Any, ...]] = {}
         self._restored: dict[int, restore.Pattern] = {}
 
@@ -79,7 +80,7 @@ class Compiled:
     _patterns: tuple[bytes, ...]
     config: dict[str, object]
     redact: tuple[object, ...]
-    quick: dict[str, frozenset[str] | None]
+    quick: dict[str, bytes | None]
     problems: list[str]
 
     def row(self, number: int) -> tuple[Any, ...]:
@@ -88,6 +89,15 @@ class Compiled:
         if row is None:
             row = self._rows[number] = marshal.loads(self.policies[number])
         return row
+
+    def triggers(self, kind: str) -> frozenset[str] | None:
+        """The words of which one stands in every plain command that a policy could match; None: the quick pass is off."""
+        if self._triggers is None:
+            packed = self.quick.get(kind)
+            if packed is None:
+                return None
+            self._triggers = marshal.loads(packed)
+        return self._triggers
 
     def pattern(self, number: int) -> restore.Pattern:
         """The regular expression at this place, restored when it is first needed. Raises whatever the engine raises."""

@@ -221,28 +221,76 @@ def index_of(entries: list[tuple[Mapping[str, object], Row]]) -> dict[str, tuple
     return out
 
 
-def triggers_of(patterns: Iterable[Mapping[str, object]]) -> frozenset[str] | None:
-    """Words of which one must stand in a shell command for an effect policy to match; None where they can't be listed.
+# Classes of places that can't be reached by a plain command without one of the words that always count.
+_NAMED_CLASSES = frozenset(("secret", "device", "guard"))
 
-    The analyser adds what is always a trigger (wrappers, interpreters). Needles and expressions need none: they are tried on
-    the text whether or not it was analysed.
+
+def triggers_of(patterns: Iterable[Mapping[str, object]]) -> frozenset[str] | None:
+    """The words by which policies could match a plain command that holds none of guardhook.analysis.vocabulary.triggers().
+
+    Such a command only runs programs that no table knows, reads harmless files and looks at a repository. None where the words
+    can't be listed: the quick pass is then off. Needles and expressions need no words: they are tried whether or not a
+    command was analysed.
     """
     found: set[str] = set()
     for pattern in patterns:
         kinds = kinds_of(pattern)
         if not any(key in pattern for key in EFFECT_KEYS) or (kinds is not None and "shell" not in kinds):
             continue
-        named = next((pattern[key] for key in ("program", "host") if key in pattern), None)
-        if named is None and ("git" in pattern or pattern.get("effect") == "git"):
-            named = "git"
-        try:
-            listed = [seen(word) for word in words(named)]
-        except Unusable:
-            return None
-        if any(sign in word for word in listed for sign in "*?["):
+        listed = _triggers(pattern)
+        if listed is None:
             return None
         found.update(listed)
     return frozenset(found)
+
+
+def _triggers(pattern: Mapping[str, object]) -> set[str] | None:
+    """The words of one policy that asks about effects."""
+    effects = _lower(pattern["effect"]) if "effect" in pattern else {"run", "read", "git", "connect"}
+    if effects is None:
+        return None
+    # A flag other than a git subcommand, and any other kind of effect, needs a program or place that always counts.
+    plain = {word for word in effects if word in ("run", "read", "git")}
+    if "effect" not in pattern:
+        plain = {"run", "read", "git"}
+    if not plain:
+        return set()
+    named: set[str] | None
+    if "host" in pattern:
+        return set()  # only programs that always count connect anywhere
+    if "git" in pattern:
+        return {"git"}
+    if plain == {"git"}:
+        return {"git"}
+    if "program" in pattern:
+        named = _plain_words(pattern["program"])
+        if named is not None:
+            return named
+    if "argument" in pattern:
+        named = _plain_words(pattern["argument"])
+        if named is not None:
+            return named
+    if "path_class" in pattern:
+        classes = _lower(pattern["path_class"])
+        if classes is not None and classes <= _NAMED_CLASSES:
+            return set()
+    return None
+
+
+def _lower(value: object) -> set[str] | None:
+    try:
+        return set(words(value))
+    except Unusable:
+        return None
+
+
+def _plain_words(value: object) -> set[str] | None:
+    """The words of a key, None where one of them is a pattern."""
+    try:
+        listed = {seen(word) for word in words(value)}
+    except Unusable:
+        return None
+    return None if any(sign in word for word in listed for sign in "*?[") else listed
 
 
 class _Group:
