@@ -75,7 +75,9 @@ def _dropped(hooks: object, launcher: str, several: bool) -> str | None:
     for event in _STRICT:
         groups = hooks.get(event, [])
         for group in groups if isinstance(groups, list) else (None,):
-            handlers = group.get("hooks") if isinstance(group, dict) else None
+            if not isinstance(group, dict):
+                group = {}
+            handlers = group.get("hooks")
             if not isinstance(handlers, list) or not isinstance(group.get("matcher", ""), str):
                 return f"has an entry in hooks.{event} that makes the client ignore all of it"
             for handler in handlers:
