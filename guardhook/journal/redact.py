@@ -54,6 +54,8 @@ _HARMLESS = frozenset((
     "pagetoken", "nextpagetoken", "nexttoken", "previouspagetoken", "prevpagetoken", "continuationtoken", "synctoken", "cursortoken",
     "progresstoken", "maxtoken", "stoptoken", "eostoken", "bostoken", "padtoken", "nosecret",
 ))  # fmt: skip
+# What a line repeats of the payload, or quotes from it.
+_QUOTING = ("effects", "verdict", "tool", "cwd", "call", "agent", "native_event", "client")
 _HINTS = ("pass", "secret", "token", "key", "auth", "cookie", "cred", "pwd", "bearer", "connection", "otp", "dsn")
 
 _patterns: dict[int, tuple[object, Pattern]] = {}
@@ -114,9 +116,9 @@ def protect(data: dict[str, object], rows: tuple[Row, ...], mode: str) -> dict[s
     elif mode == "full":
         out["redaction"] = mode
     else:
-        for name in ("effects", "verdict"):
-            if data.get(name):
-                out[name] = redact(data[name], rows, mode)[0]
+        rest, _ = redact({name: data[name] for name in _QUOTING if data.get(name)}, rows, mode)
+        if isinstance(rest, dict):
+            out.update(rest)
     return out
 
 

@@ -412,3 +412,14 @@ def test_the_hook_needs_no_costly_module_for_any_of_it(tmp_path: Path) -> None:
         check=True,
     )
     assert loaded == "[]" or (bare.stdout.strip() == b"True" and loaded == "['os']")
+
+
+def test_what_the_line_repeats_of_the_payload_is_redacted_too() -> None:
+    """A token in the name of a tool or folder was taken out of the payload, and stood in the line beside it."""
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+    names = ("tool", "cwd", "call", "agent", "native_event", "client")
+    data: dict[str, object] = {name: f"x {secret}" for name in names}
+    data |= {"payload": {"tool_name": f"x {secret}"}, "effects": [], "verdict": None, "session": "s"}
+    assert secret not in json.dumps(redact.protect(data, ROWS, "redacted"))
+    plain = {**data, **dict.fromkeys(names, "plain"), "payload": {}}
+    assert {n: redact.protect(plain, ROWS, "redacted")[n] for n in names} == dict.fromkeys(names, "plain")
