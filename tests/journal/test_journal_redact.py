@@ -418,7 +418,7 @@ def test_what_the_line_repeats_of_the_payload_is_redacted_too() -> None:
     """A token in the name of a tool or folder was taken out of the payload, and stood in the line beside it."""
     secret = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
     names = ("tool", "cwd", "call", "agent", "native_event", "client")
-    data: dict[str, object] = {name: f"x {secret}" for name in names}
+    data: dict[str, object] = dict.fromkeys(names, f"x {secret}")
     data |= {"payload": {"tool_name": f"x {secret}"}, "effects": [], "verdict": None, "session": "s"}
     assert secret not in json.dumps(redact.protect(data, ROWS, "redacted"))
     plain = {**data, **dict.fromkeys(names, "plain"), "payload": {}}
