@@ -21,13 +21,18 @@ from guardhook.harness.hooksfile import Ours
 from guardhook.harness.model import ABSENT, FileEdit, HarnessError
 
 BEGIN = "# The hooks below are written by `guardhook install` and removed by `guardhook uninstall`."
+_DEEPEST = 100
 _BOM = "\ufeff"  # which the client tolerates, and the parsers used here don't
 
 
 def parse(path: str, data: bytes | None) -> dict[str, Any]:
     """A TOML file's values, {} where there is none. Raises HarnessError with file, line and column."""
     try:
-        return tomllib.loads(_text(path, data))
+        values = tomllib.loads(_text(path, data))
+        _shallow(values)
+        return values
+    except RecursionError:
+        raise HarnessError(f"{path}: nested too deeply", "the file was not changed; put this right first") from None
     except tomllib.TOMLDecodeError as error:
         match = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         where = f":{match.group(1)}:{match.group(2)}" if match else ""
@@ -35,6 +40,20 @@ def parse(path: str, data: bytes | None) -> dict[str, Any]:
         raise HarnessError(
             f"{path}{where}: {message}", "the file was not changed; put this right, then run the command again"
         ) from None
+
+
+def _shallow(values: object) -> None:
+    """Raises RecursionError for values so deep that comparing or copying them would."""
+    level, depth = [values], 0
+    while level:
+        depth += 1
+        if depth > _DEEPEST:
+            raise RecursionError
+        level = [below for item in level if isinstance(item, (dict, list)) for below in _below(item)]
+
+
+def _below(item: dict[str, Any] | list[Any]) -> list[Any]:
+    return list(item.values()) if isinstance(item, dict) else item
 
 
 def _text(path: str, data: bytes | None) -> str:

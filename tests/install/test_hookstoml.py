@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,3 +93,9 @@ def test_a_comment_is_never_lost() -> None:
         assert "comment" in error.message
     else:
         assert after is not None and b"# theirs" in after
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 5000, "a=" + "{b=" * 5000, "a" + ".b" * 5000 + " = 1\n"])
+def test_endless_nesting_is_told_like_any_other_mistake(text: str) -> None:
+    with pytest.raises(HarnessError, match="deeply"):
+        hookstoml.register("f", text.encode(), groups(), ours)
