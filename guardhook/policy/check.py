@@ -102,7 +102,9 @@ def _enum(key: str, listed: list[str]) -> None:
     elif key == "harness":
         known = harnesses()
     elif key == "effect":
-        known, listed = EFFECTS, [w.split(":")[0] for w in listed]
+        known = EFFECTS
+        _flags(listed)
+        listed = [w.split(":")[0] for w in listed]
     elif key == "path_class":
         known = PATH_CLASSES
     else:
@@ -111,6 +113,19 @@ def _enum(key: str, listed: list[str]) -> None:
         if known is not None and word not in known:
             raise index.Unusable(
                 f"{word!r} is not known, so the policy can never match; use one of {', '.join(sorted(known))}"
+            )
+
+
+def _flags(listed: list[str]) -> None:
+    """Raises Unusable for a flag that no effect of the kind carries: a typing mistake would silence the policy."""
+    from guardhook.analysis import vocabulary
+
+    for spelling in listed:
+        kind = spelling.split(":")[0]
+        if kind in EFFECTS and vocabulary.problem(spelling):
+            flags = ", ".join(sorted(vocabulary.FLAGS[kind]))
+            raise index.Unusable(
+                f"{vocabulary.problem(spelling)}, so the policy can never match; its flags are: {flags}"
             )
 
 

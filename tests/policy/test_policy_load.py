@@ -47,6 +47,7 @@ HEAD = '[[policy]]\nname = "a"\naction = "deny"\n'
         (HEAD + 'match = { step_type = "toolcall" }\n', "policies/x.toml:4: policy[0].match.step_type (a): 'toolcall' is not a step type"),
         (HEAD + 'match = { event = "pre-tool" }\n', "policies/x.toml:4: policy[0].match.event (a): 'pre-tool' is not known"),
         (HEAD + 'match = { effect = "remove" }\n', "policies/x.toml:4: policy[0].match.effect (a): 'remove' is not known"),
+        (HEAD + 'match = { effect = "delete:recursiv" }\n', "policies/x.toml:4: policy[0].match.effect (a): an effect 'delete' has no flag 'recursiv'"),
         (HEAD + 'match = { path_class = "hom" }\n', "policies/x.toml:4: policy[0].match.path_class (a): 'hom' is not known"),
         (HEAD + 'match = { harness = "claude" }\n', "policies/x.toml:4: policy[0].match.harness (a): 'claude' is not known"),
         (HEAD + "match = { tool = [] }\n", "policies/x.toml:4: policy[0].match.tool (a): expected text"),
