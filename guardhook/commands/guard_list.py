@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from guardhook.policy.load import Found, Loaded
 
 _QUIET_DAYS = 7
-_FIXED = (("ID", 16), ("Action", 6), ("Pri", 3), ("On", 3), ("Layer", 7))
+_FIXED = (("ID", 16), ("Action", 6), ("Pri", 3), ("On", 8), ("Layer", 7))
 
 
 @click.command("list")
@@ -73,6 +73,7 @@ def _row(found: Found) -> dict[str, object]:
         "priority": policy.priority,
         "enabled": found.on,
         "why_off": found.why_off or None,
+        "presets": policy.presets or ["balanced", "strict"],
         "layer": found.layer,
         "description": policy.description,
         "pattern": policy.match.given(),
@@ -104,12 +105,22 @@ def _table(rows: list[dict[str, object]]) -> None:
             str(row["id"]),
             str(row["action"]).replace("require_", ""),
             str(row["priority"]),
-            "yes" if row["enabled"] else "no",
+            _on(row),
             str(row["layer"]),
             Text(printable(str(row["name"]), 100)),
             Text(printable(dumps(row["pattern"]), 60)),
         )
     console.print(table if rows else Text("no policies"))
+
+
+def _on(row: dict[str, object]) -> str:
+    """yes, no, or the preset in which a policy that is off would be on."""
+    if row["enabled"]:
+        return "yes"
+    presets = row["presets"]
+    if str(row["why_off"]).startswith("off in preset") and isinstance(presets, list):
+        return str(presets[0])
+    return "no"
 
 
 def liveness(folders: Folders, loaded: Loaded) -> list[str]:
