@@ -165,7 +165,7 @@ def remove(policy: str, directory: str | None, as_json: bool) -> None:
 @_dir
 @_json
 def enable(policy: str, directory: str | None, as_json: bool) -> None:
-    """Switch a policy on, by id or name."""
+    """Switch a policy on, by id or name, or a whole shipped pack (cloud, databases, …) by its name."""
     _switch(policy, True, directory, as_json)
 
 
@@ -174,17 +174,23 @@ def enable(policy: str, directory: str | None, as_json: bool) -> None:
 @_dir
 @_json
 def disable(policy: str, directory: str | None, as_json: bool) -> None:
-    """Switch a policy off, by id or name. Shipped policies are switched off for you alone."""
+    """Switch a policy off, by id or name, or a whole shipped pack. Shipped policies are switched off for you alone."""
     _switch(policy, False, directory, as_json)
 
 
 def _switch(policy: str, enabled: bool, directory: str | None, as_json: bool) -> None:
     from guardhook.policy import edit
 
+    folders = resolve(directory)
     try:
-        name = edit.switch(resolve(directory), policy, enabled)
+        name = edit.switch(folders, policy, enabled)
     except edit.EditError as error:
-        fail(str(error), code=error.code, as_json=as_json)
+        if error.code != 1:
+            fail(str(error), code=error.code, as_json=as_json)
+        try:
+            name = ", ".join(edit.switch_pack(folders, policy, enabled))
+        except edit.EditError:
+            fail(str(error), code=error.code, as_json=as_json)
     _done(directory, name, "enabled" if enabled else "disabled", as_json)
 
 

@@ -100,6 +100,19 @@ def switch(folders: Folders, ident: str, enabled: bool) -> str:
         return found.policy.name
 
 
+def switch_pack(folders: Folders, pack: str, enabled: bool) -> list[str]:
+    """Enables or disables every policy of a shipped pack (`cloud` for cloud.toml) and returns their names. Raises EditError."""
+    with _editing(folders):
+        loaded = Loaded()
+        load.shipped_of(loaded)
+        names = [f.policy.name for f in loaded.policies if f.path.rpartition("/")[2] == f"{pack}.toml"]
+        if not names:
+            raise EditError(f"there is no policy or pack {pack!r}; `guardhook guard list` shows all", 1)
+        for name in names:
+            _override(folders, name, enabled)
+        return names
+
+
 def _instead(found: Found) -> str:
     if found.layer == "shipped":
         return "`guardhook guard disable` switches it off"

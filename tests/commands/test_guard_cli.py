@@ -186,6 +186,18 @@ def test_shipped_policies_are_switched_by_an_override_and_never_removed(home: Pa
     assert (refused.returncode, "can't be removed" in refused.stderr) == (2, True)
 
 
+def test_a_shipped_pack_is_switched_as_a_whole(home: Path) -> None:
+    drop = ("guard", "test", "--json", "--command", "psql -c 'DROP TABLE users'")
+    assert json.loads(run(home, *drop).stdout)["action"] == "allow"
+    done = run(home, "guard", "enable", "databases")
+    assert (done.returncode, "database-drop" in done.stdout) == (0, True)
+    assert json.loads(run(home, *drop).stdout)["action"] == "require_review"
+    assert run(home, "guard", "disable", "databases").returncode == 0
+    assert json.loads(run(home, *drop).stdout)["action"] == "allow"
+    missing = run(home, "guard", "enable", "no-such-pack")
+    assert (missing.returncode, "'no-such-pack'" in missing.stderr) == (1, True)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", '{"name": "x"}', '{"step_type": "tool_call"}'])
 def test_what_can_not_be_tried_is_a_usage_error(home: Path, text: str) -> None:
     done = run(home, "guard", "test", stdin=text)
