@@ -190,7 +190,7 @@ def test_a_shipped_pack_is_switched_as_a_whole(home: Path) -> None:
     drop = ("guard", "test", "--json", "--command", "psql -c 'DROP TABLE users'")
     assert json.loads(run(home, *drop).stdout)["action"] == "allow"
     done = run(home, "guard", "enable", "databases")
-    assert (done.returncode, "database-drop" in done.stdout) == (0, True)
+    assert (done.returncode, "database-drop" in done.stderr) == (0, True)
     assert json.loads(run(home, *drop).stdout)["action"] == "require_review"
     assert run(home, "guard", "disable", "databases").returncode == 0
     assert json.loads(run(home, *drop).stdout)["action"] == "allow"
