@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from guardhook.analysis.walk import Walker
 
 
+ECHOED = frozenset(("echoed",))
 WRAPPERS = 32  # programs that run programs that run programs …
 
 
@@ -68,8 +69,10 @@ def options(args: list[Val], short: str = "", long: frozenset[str] | tuple[str, 
             name, equals, given = text.partition("=")
             if known and name not in known:
                 fitting = [k for k in known if k.startswith(name)]
-                if len(fitting) == 1 or (fitting and name in fitting):
-                    name = fitting[0]
+                if fitting:
+                    name = min(
+                        fitting, key=len
+                    )  # an ambiguous one is an error to the program; the shortest is the strongest
             out.given.add(name)
             if equals:
                 out.values.setdefault(name, []).append(Val(given, value.taint, value.origin, value.raw))
@@ -154,7 +157,8 @@ class Call:
 
     def output(self) -> Val:
         """Unknown output of a program that passes its input and nothing else on."""
-        return unknown(*self.args, self.input)
+        value = unknown(*self.args, self.input)
+        return Val(value.text, value.taint - ECHOED, value.origin) if value.taint else value
 
     def result(self) -> Val:
         """Output that isn't known, named after the program."""
@@ -183,6 +187,7 @@ class Call:
                 env or {},
                 self.span,
                 self.network,
+                functions=False,
             )
         finally:
             walker.via = keep

@@ -18,19 +18,29 @@ if TYPE_CHECKING:
 FUNCTION_DEPTH = 12
 
 
-def run(walker: Walker, words: list[Val], state: State, stdin: Val | None, env: dict[str, Val | list[Val]], span: tuple[int, int], network: str = "") -> Val:  # fmt: skip
-    """Runs one command line of expanded words. env: assignments in front of it."""
+def run(
+    walker: Walker,
+    words: list[Val],
+    state: State,
+    stdin: Val | None,
+    env: dict[str, Val | list[Val]],
+    span: tuple[int, int],
+    network: str = "",
+    *,
+    functions: bool = True,
+) -> Val:
+    """Runs one command line of expanded words. env: assignments in front of it. functions: whether aliases and functions count."""
     first = words[0]
     text = first.text
     if not MARKS.isdisjoint(text):
         return _dynamic(walker, words, state, stdin, env, span, network)
-    alias = state.aliases.get(text)
+    alias = state.aliases.get(text) if functions else None
     if alias is not None and walker.depth < 32:
         rest = " ".join(quote(v.text) for v in words[1:])
         fork = state.fork()
         fork.aliases = {k: v for k, v in state.aliases.items() if k != text}
         return walker.run_text(alias + " " + rest, fork, stdin, span)
-    body = state.functions.get(text)
+    body = state.functions.get(text) if functions else None
     if body is not None and walker.calls < FUNCTION_DEPTH:
         return _function(walker, body, words, state, stdin)
     name, look = program_name(text)
@@ -44,6 +54,17 @@ def run(walker: Walker, words: list[Val], state: State, stdin: Val | None, env: 
     if env:
         guard.environment(call)
     guard.command(call, text)
+    if "listing" in first.taint:
+        call.emit("run_dynamic", ("substitution",), detail=first.raw or "a program that another command found")
+    if len(call.args) == 1 and call.args[0].text in _ASKING:
+        return UNKNOWN
+    for value in call.args:
+        if not value.text.isascii() and mixed_script(value.text):
+            call.emit(
+                "lookalike",
+                ("mixed-script",),
+                detail=f"{value.shown!r} mixes scripts and reads as {skeleton(fold(value.text))!r}",
+            )
     handler = index.find(name)
     if handler is not None and ("/" not in text or _is_binary(text)):
         out = handler(call)
@@ -70,6 +91,21 @@ def _lookalikes(call: Call, handler: Handler) -> None:
         walker.effects.append(effect)
     if fresh:
         call.emit("lookalike", ("argument",), detail="an argument reads as another one: " + " ".join(again.argv)[:120])
+
+
+# Asked for these alone, a program only prints.
+_ASKING = frozenset(("--version", "--help", "-version", "--usage"))
+
+
+def mixed_script(text: str) -> bool:
+    """Whether a word of Latin letters has letters of another script that read as Latin ones."""
+    if any(c.isspace() for c in text) or not any("a" <= c <= "z" for c in text.lower()):
+        return False
+    foreign = any(
+        "\u0400" <= c <= "\u058f" or "\u13a0" <= c <= "\u13ff" or "\uab70" <= c <= "\uabbf" or "\ua4d0" <= c <= "\ua4ff"
+        for c in text
+    )
+    return foreign and skeleton(fold(text)).isascii()
 
 
 _FETCHED = frozenset(("network", "decoded"))
@@ -170,6 +206,8 @@ def script(call: Call, path: Val, args: list[Val], interpreter: str = "") -> Val
     known = walker.files.get(place.text)
     if known is None and place.text in ("/dev/stdin", "/proc/self/fd/0"):
         known = call.input
+    if known is None and walker.files:
+        walker.note_origin(_unpacked(walker, place.text), call.span, "script")
     if known is not None:
         walker.note_origin(known, call.span, "script")
         text: str | None = known.text if known.text.strip(HOLE + "\n ") else None
@@ -198,6 +236,17 @@ def script(call: Call, path: Val, args: list[Val], interpreter: str = "") -> Val
         return inline.scan(call, Val(text, known.taint if known is not None else NONE), language)
     finally:
         walker.via = keep
+
+
+def _unpacked(walker: Walker, path: str) -> Val:
+    """What flowed into the folder that the path lies in, when an archive was unpacked there."""
+    folder = path
+    while "/" in folder:
+        folder = folder.rpartition("/")[0]
+        found = walker.files.get(folder + "/…")
+        if found is not None:
+            return found
+    return UNKNOWN
 
 
 def _shebang(text: str) -> str:

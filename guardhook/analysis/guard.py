@@ -41,6 +41,8 @@ def environment(call: Call) -> None:
     """Assignments in front of a command, or exported: switches of harnesses, loaders, git's own variables."""
     for name, value in call.env.items():
         text = value.text if isinstance(value, Val) else HOLE
+        if (name == "HISTFILE" and text in ("", "/dev/null")) or (name in ("HISTSIZE", "HISTFILESIZE") and text == "0"):
+            call.emit("process", ("history",), detail="shell history")
         if name in _SWITCHES and not (
             text in ("", "0", "false") and name.startswith(("CLAUDE_CODE_S", "DISABLE", "CLAUDE_CODE_D"))
         ):
@@ -110,7 +112,7 @@ def command(call: Call, text: str) -> None:
         ) and _REMOVE_WORDS & set(texts):
             call.emit("guard_change", ("uninstall",), detail="removes guardhook")
     elif name in _KILLERS and (
-        any("guardhook" in t for t in call.texts())
+        any("guardhook" in a.text or "guardhook" in a.raw for a in call.args)
         or any(t.rpartition("/")[2].endswith(_LAUNCHER_ENDINGS) for t in call.texts())
     ):
         call.emit("guard_change", ("kill",), detail="ends guardhook")

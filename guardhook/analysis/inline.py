@@ -375,7 +375,10 @@ class Scanner(Folder):
                 else EMPTY
             )
         elif action == "kill":
-            call.emit("process", ("kill", "inline"), detail=chain)
+            everything = (
+                bool(positional) and "".join(t[1] for t in self.toks[positional[0][0] : positional[0][1]]) == "-1"
+            )
+            call.emit("process", ("kill", "inline", "everything") if everything else ("kill", "inline"), detail=chain)
         elif action == "load":
             self.call.emit(
                 "run_decoded" if "decoded" in self.text(first).taint else "run_dynamic",
@@ -509,7 +512,7 @@ class Scanner(Folder):
         if text.text == HOLE and not text.taint:
             self.call.emit("run_dynamic", ("inline",), detail=f"{chain} of a text that isn't known")
             return
-        self.call.code(text, "inline", f"{self.language}", stdin=EMPTY)
+        self.call.code(text, "inline", f"{self.language}")
 
     def argv(self, words: list[Val], chain: str) -> None:
         if not words:
@@ -521,9 +524,9 @@ class Scanner(Folder):
             return
         first = words[0].text
         if len(words) == 1 and " " in first:
-            self.call.code(words[0], "inline", self.language, stdin=EMPTY)
+            self.call.code(words[0], "inline", self.language)
             return
-        self.call.run(words, self.language, stdin=EMPTY)
+        self.call.run(words, self.language)
 
     def raw_network(self) -> bool:
         """Whether this program has a raw connection and hands it to what it starts."""

@@ -137,6 +137,8 @@ def _unknown_start(text: str, facts: Facts, artificial: bool = False) -> Place:
         # `$X/` and `$X/*`: with X unset this is the root.
         flags.add("unset-root")
         classes = frozenset(("root",))
+    elif artificial and not rest.strip("/." + STAR + QUERY):
+        flags.add("whole-cwd")
     tail = normalise(rest) if rest.startswith("/") else rest
     if _secret(tail, facts):
         classes |= frozenset(("secret",))
@@ -185,8 +187,10 @@ def classify(path: str, facts: Facts) -> tuple[frozenset[str], frozenset[str]]:
     if guard:
         classes.add("guard")
         flags.add(guard)
-    if _regenerable(path):
+    if not classes & {"root", "system", "home", "guard"} and _regenerable(path):
         flags.add("regenerable")
+    if path.endswith(("_history", ".lesshst", ".viminfo")) and "/." in path:
+        flags.add("history")
     return frozenset(classes), frozenset(flags)
 
 
@@ -330,6 +334,11 @@ def _secret(path: str, facts: Facts) -> bool:
     if MARKS.isdisjoint(name):
         if name.endswith(_NOT_SECRET_ENDINGS):
             return False
+        if name == ".npmrc":
+            # A project's own says which registry it uses; the token is in the one of the home folder.
+            return path in (facts.home + "/.npmrc", "/root/.npmrc") or (
+                path.count("/") < 4 and path.startswith(("/home/", "/Users/"))
+            )
         if name in SECRET_NAMES:
             holders = _SECRET_ONLY_BELOW.get(name)
             if (
@@ -349,6 +358,8 @@ def _secret(path: str, facts: Facts) -> bool:
         if path.startswith("/proc/") and name == "environ":
             return True
     else:
+        if STAR not in name and HOLE not in name and any(matches(name, secret) for secret in SECRET_NAMES):
+            return True
         lead = name.lstrip(STAR + HOLE)
         if matches(name, ".env") and name.lstrip(QUERY + CLASS) != STAR and name.startswith((".", QUERY, CLASS)):
             return name not in (".*", "." + STAR, STAR)
@@ -383,12 +394,16 @@ def _secret(path: str, facts: Facts) -> bool:
     return False
 
 
+# Written by package managers, committed, and made again from what they were made from.
+_LOCKS = frozenset(("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lockb", "bun.lock", "poetry.lock", "uv.lock", "pdm.lock", "pipfile.lock", "cargo.lock", "gemfile.lock", "composer.lock", "go.sum", "podfile.lock", "mix.lock", "flake.lock", "pubspec.lock", "package.resolved", "deno.lock"))  # fmt: skip
+
+
 def _regenerable(path: str) -> bool:
     """Whether some folder on the way is one that tools make again."""
     for part in path.lower().split("/"):
         if part in _REGENERABLE:
             return True
     last = path.rpartition("/")[2].lower()
-    return last.endswith(
+    return last in _LOCKS or last.endswith(
         (".pyc", ".pyo", ".log", ".tmp", ".o", ".egg-info", ".bak", ".swp", ".ds_store", "~", ".class", ".tsbuildinfo")
     )

@@ -272,15 +272,43 @@ class Walker(Ground):
         self.spend_words(len(words))
         sinks: list[tuple[str, bool]] = []
         network = ""
+        before = len(self.effects)
         if node.redirects:
             stdin, sinks, _ = self.redirect(node.redirects, state, stdin)
+        after = len(self.effects)
         if not words:
             # `$(cmd)` that printed nothing, or assignments alone.
-            return self.deliver(EMPTY if not node.redirects or stdin is None else stdin, sinks)
+            out = EMPTY if not node.redirects or stdin is None else stdin
+            if sinks and not node.words and stdin is None:
+                self._emptied(before, after)
+            return self.deliver(out, sinks)
         from guardhook.analysis.command import run
 
         out = run(self, words, state, stdin, dict(assigned), self.span(node), network)
+        if node.words[0].literal in _DECLARING:
+            self._declared(node, state)
+        if sinks and not out.text.strip() and words[0].text in _PRINTING:
+            self._emptied(before, after)
         return self.deliver(out, sinks)
+
+    def _emptied(self, before: int, after: int) -> None:
+        """Nothing goes into the files that this command's redirections opened."""
+        for effect in self.effects[before:after]:
+            if (
+                effect.kind == "write"
+                and {"redirect", "truncate"} <= effect.flags
+                and self.facts.exists(effect.path) is not False
+            ):
+                effect.flags |= frozenset(("empty",))
+
+    def _declared(self, node: Simple, state: State) -> None:
+        """`declare -a name=( … )` and its like."""
+        for word in node.words[1:]:
+            items = expand.array(self, word, state)
+            head = word.parts[0][1] if items is not None and isinstance(word.parts[0][1], str) else ""
+            name = head.partition("=")[0].rstrip("+")
+            if items is not None and name.isidentifier():
+                state.vars[name] = items
 
     def _assigned(self, name: str, append: bool, word: Word, state: State) -> Val | list[Val]:
         items = expand.array(self, word, state)
@@ -328,6 +356,9 @@ class Walker(Ground):
 
 
 _EXECUTED = frozenset(("network", "decoded"))
+_DECLARING = frozenset(("declare", "typeset", "local", "readonly", "export"))
+# Programs of which it is known when they print nothing.
+_PRINTING = frozenset((":", "true", "false", "cat", "printf", "echo"))
 # Tools whose output is made to be evaluated.
 _TRUSTED_OUTPUT = frozenset(f"output of {name}" for name in (
     "ssh-agent", "direnv", "brew", "pyenv", "rbenv", "nodenv", "jenv", "fnm", "starship", "zoxide", "conda", "mamba", "micromamba", "mise", "rtx", "asdf",

@@ -39,6 +39,12 @@ _UNATTENDED = frozenset(("--dangerously-skip-permissions", "--dangerously-bypass
 
 def _agent(call: Call) -> Val:
     texts = call.texts()
+    if any(name in call.env for name in ("HOME", "XDG_CONFIG_HOME", "-i")):
+        call.emit(
+            "guard_change",
+            ("switch", "environment"),
+            detail=f"{call.name} with another home or environment reads other settings",
+        )
     for index, text in enumerate(texts):
         name, equals, value = text.partition("=")
         following = texts[index + 1] if index + 1 < len(texts) else ""

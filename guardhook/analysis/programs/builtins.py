@@ -69,6 +69,8 @@ def _popd(call: Call) -> Val:
 
 def _declare(call: Call) -> Val:
     state = call.state
+    if call.name in ("export", "declare", "typeset") and all(a.text in ("-p", "-x", "-px", "-xp") for a in call.args):
+        return Val(HOLE, frozenset(("environment",)), "the environment")
     for value in call.args:
         name, equals, text = value.text.partition("=")
         if equals and name.rstrip("+").isidentifier():
@@ -184,7 +186,12 @@ def _echo(call: Call) -> Val:
         start = len(args)
     out = joined(args[start:])
     text = unescape(out.text) if escapes else out.text
-    return Val(text + ("\n" if newline else ""), out.taint, out.origin)
+    return Val(text + ("\n" if newline else ""), _echoed(out), out.origin)
+
+
+def _echoed(value: Val) -> frozenset[str]:
+    """The taint of a text that is printed: a credential among it is noted when the text reaches nobody else."""
+    return value.taint | {"echoed"} if "env-secret" in value.taint else value.taint
 
 
 def _printf(call: Call) -> Val:
@@ -198,7 +205,7 @@ def _printf(call: Call) -> Val:
     if not args:
         return EMPTY
     out = joined(args)
-    value = Val(format_text(args[0].text, [a.text for a in args[1:]]), out.taint, out.origin)
+    value = Val(format_text(args[0].text, [a.text for a in args[1:]]), _echoed(out), out.origin)
     if target:
         call.state.vars[target] = value
         return EMPTY

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _DESTROYING = ("delete", "terminate", "destroy", "remove", "purge", "deregister", "drop", "wipe", "erase", "release", "revoke", "disable", "cancel", "empty", "uninstall", "reset", "rm", "rb", "teardown", "detach", "force-delete", "batch-delete", "schedule-key-deletion", "abandon", "undeploy", "deprovision", "kill")  # fmt: skip
 _CHANGING = ("create", "update", "put", "modify", "set", "attach", "add", "deploy", "apply", "start", "stop", "reboot", "run", "enable", "register", "associate", "authorize", "scale", "resize", "import", "restore", "promote", "publish", "rollback", "rotate", "upload", "invoke", "patch", "replace", "tag", "mb", "cp", "mv", "sync", "write", "up", "restart", "ssh", "exec", "send-command", "reset-db-parameter-group")  # fmt: skip
-_SECRETS = ("get-secret-value", "get-parameter", "get-parameters", "get-parameters-by-path", "print-access-token", "print-identity-token", "get-access-token", "get-session-token", "get-login-password", "export-credentials", "decrypt", "get-authorization-token", "get-credentials-for-identity", "get-federation-token", "list-keys", "show-connection-string", "access")  # fmt: skip
+_SECRETS = ("get-secret-value", "get-parameter", "get-parameters", "get-parameters-by-path", "print-access-token", "print-identity-token", "get-access-token", "get-session-token", "export-credentials", "decrypt", "get-authorization-token", "get-credentials-for-identity", "get-federation-token", "list-keys", "show-connection-string", "access")  # fmt: skip
 _PRIVILEGED = ("attach-user-policy", "attach-role-policy", "put-user-policy", "put-role-policy", "create-access-key", "create-login-profile", "update-assume-role-policy", "add-user-to-group", "add-iam-policy-binding", "set-iam-policy", "create-user", "create-policy-version", "put-bucket-policy", "put-bucket-acl", "put-public-access-block", "delete-public-access-block", "create-service-specific-credential")  # fmt: skip
 
 # Tools that have plain verbs, as rows.
@@ -83,6 +83,12 @@ def _provider(call: Call) -> Val:
         "",
     )
     privileged = next((v for v in verbs if v in _PRIVILEGED), "")
+    if ("keys" in words and "create" in words) or words[:3] == ["role", "assignment", "create"]:
+        privileged = privileged or "create"
+    if any(v.startswith(("authorize-security-group", "put-bucket-policy")) for v in verbs) or (
+        "firewall-rules" in words and "create" in words
+    ):
+        flags.add("opens-network")
     destroying = next((v for v in verbs if v in _DESTROYING or v.split("-")[0] in _DESTROYING), "")
     changing = next((v for v in verbs if v in _CHANGING or v.split("-")[0] in _CHANGING), "")
     if is_dry(call):

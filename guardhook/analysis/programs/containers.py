@@ -19,8 +19,8 @@ _RUN_LONG = tuple("--" + n for n in (
     "sysctl", "tmpfs", "ulimit", "user", "userns", "uts", "volume", "volume-driver", "volumes-from", "workdir", "detach-keys", "index", "file", "project-name", "profile", "env-from-file", "scale", "progress", "user",
 ))  # fmt: skip
 _ENGINE_ROWS: tuple[Row, ...] = (
-    ("system prune", "cloud", ("container", "prune", "delete")), ("volume rm|remove|prune", "cloud", ("container", "volume", "delete")), ("image|builder|buildx|network|container prune", "cloud", ("container", "prune")), ("rm|remove", "cloud", ("container", "rm")),
-    ("container rm|remove|kill|stop", "cloud", ("container", "rm")), ("rmi|image rm", "cloud", ("container", "image", "rm")), ("image rm|remove", "cloud", ("container", "image", "rm")), ("network rm|remove", "cloud", ("container", "rm")), ("kill|stop", "cloud", ("container", "stop")), ("push", "publish", ("container-image",)),
+    ("system prune", "cloud", ("container", "prune", "delete")), ("volume rm|remove|prune", "cloud", ("container", "volume", "delete")), ("image|builder|buildx|network|container prune", "cloud", ("container", "prune", "delete")), ("rm|remove", "cloud", ("container", "rm")),
+    ("container rm|remove|kill|stop", "cloud", ("container", "rm")), ("rmi", "cloud", ("container", "image", "rm")), ("image rm|remove", "cloud", ("container", "image", "rm")), ("network rm|remove", "cloud", ("container", "rm")), ("kill|stop", "cloud", ("container", "stop")), ("push", "publish", ("container-image",)),
     ("image push", "publish", ("container-image",)), ("swarm leave|init", "cloud", ("container", "swarm")), ("stack rm|down", "cloud", ("container", "delete", "swarm")), ("service rm", "cloud", ("container", "delete", "swarm")), ("secret rm", "cloud", ("container", "delete", "secrets")), ("context rm", "cloud", ("container", "rm")), ("pod rm", "cloud", ("container", "rm")), ("node rm", "cloud", ("container", "delete", "swarm")), ("machine rm", "cloud", ("container", "delete", "vm")),
     ("login", "cloud", ("container", "login")), ("system reset", "cloud", ("container", "prune", "delete", "volume")), ("manifest push", "publish", ("container-image",)), ("plugin rm|disable", "cloud", ("container", "rm")), ("checkpoint rm", "cloud", ("container", "rm")),
 )  # fmt: skip
@@ -104,7 +104,12 @@ def _engine(call: Call) -> Val:
             more.add("all")
         if "--volumes" in texts or "-v" in texts:
             more.add("volume")
-        if any("$(" in a.raw or "`" in a.raw or "listing" in a.taint or "stdin-args" in a.taint for a in rest):
+        if any(
+            (("$(" in a.raw or "`" in a.raw) and "filter" not in a.raw)
+            or "listing" in a.taint
+            or "stdin-args" in a.taint
+            for a in rest
+        ):
             more.add("all")
         note(call, row, words, more)
     if verb == "save" or verb == "export":
@@ -276,6 +281,12 @@ def _kubectl(call: Call) -> Val:
     ) and any(t.startswith(("-o", "--output", "--template")) for t in texts):
         call.emit("read", ("credential",), path_classes=frozenset(("secret",)), detail=" ".join(call.argv)[:120])
         return Val(HOLE, frozenset(("secret",)), "a Kubernetes secret")
+    if (
+        words[:1] == ["create"]
+        and len(words) > 1
+        and words[1] in ("clusterrolebinding", "clusterrole", "rolebinding", "token", "serviceaccount")
+    ):
+        call.emit("privilege", ("cluster-role",), detail=" ".join(call.argv)[:120])
     row = first(_KUBE_ROWS, words)
     if row is not None:
         more: set[str] = set()
@@ -331,7 +342,7 @@ def _rows(call: Call) -> Val:
         return UNKNOWN
     row = first(_OTHER_ROWS.get(call.name, ()), words)
     if row is not None:
-        note(call, row, words)
+        note(call, row, words, {"from-url"} if any("://" in w for w in words) and call.name == "helm" else set())
     return call.result()
 
 

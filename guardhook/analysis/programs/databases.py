@@ -62,6 +62,10 @@ def _client(call: Call) -> Val:
             texts = [*texts, Val(text)]
         else:
             call.emit("database", ("file", "unknown"), detail=f"{name} runs {place.path}")
+    if name in ("sqlite3", "sqlite", "duckdb", "litecli") and opts.rest:
+        place = call.place(opts.rest[0])
+        if "secret" in place.classes:
+            call.read(opts.rest[0])
     given = bool(texts) or bool(opts.every(*files))
     if call.stdin is not None and (not given or (name == "psql" and not texts)):
         texts = [*texts, call.stdin]

@@ -103,6 +103,10 @@ def apply_patch(call: Call) -> Val:
 
 def _editor(call: Call) -> Val:
     opts = options(call.args, short="cSuTs", long=("--cmd",))
+    if opts.has("-R", "--readonly", "-M") or call.name == "view":
+        for value in opts.rest:
+            call.read(value)
+        return EMPTY
     for value in opts.every("-c", "--cmd"):
         _ex_command(call, value.text)
     for value in call.args:

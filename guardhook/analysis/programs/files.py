@@ -97,6 +97,11 @@ def _copy(call: Call) -> Val:
     into = len(operands) > 1 or opts.has("-t", "--target-directory") or target.text.endswith("/")
     walker = call.walker
     recursive = opts.has("-r", "-R", "-a", "--recursive", "--archive") or call.name == "ditto"
+    if moving and target.text in ("/dev/null", "NUL"):
+        for value in operands:
+            call.change("move", value, ("force",))
+            call.change("delete", value, ("recursive", "force"))
+        return EMPTY
     for value in operands:
         content = _taken(call, value, moving, recursive)
         name = value.text.rstrip("/").rpartition("/")[2]

@@ -97,7 +97,7 @@ def _find_actions(call: Call, expression: list[Val], found: list[Val], narrowed:
 def _find_exec(call: Call, how: str, words: list[Val], found: Val, narrowed: bool, roots: list[Val]) -> None:
     filled = [Val(w.text.replace("{}", found.text), w.taint, w.origin, w.raw) if "{}" in w.text else w for w in words]
     before = len(call.walker.effects)
-    call.run(filled, "find", stdin=EMPTY)
+    call.run(filled, "find")
     if narrowed:
         for effect in call.walker.effects[before:]:
             if effect.kind in ("delete", "chmod", "chown", "write", "move"):

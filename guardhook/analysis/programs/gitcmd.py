@@ -125,6 +125,8 @@ def _subcommand(call: Call, args: list[Val], flags: set[str], aliases: dict[str,
     if HOLE in verb:
         call.emit("run_dynamic", ("git-subcommand",), detail=args[0].raw or "which git command isn't known")
         return UNKNOWN
+    if rest and rest[-1].text in ("--help", "-h") and "--" not in [a.text for a in rest]:
+        return UNKNOWN
     short, long = VALUED.get(verb, ("", ()))
     opts = options(rest, short=short, long=long, known=KNOWN.get(verb, ()))
     if any(HOLE in a.text and a.text.startswith(HOLE) and not a.raw.startswith('"') for a in rest) and verb in (
@@ -148,6 +150,12 @@ def _subcommand(call: Call, args: list[Val], flags: set[str], aliases: dict[str,
         detail=detail or " ".join(a.shown for a in args)[:160],
         argv=tuple(a.shown for a in rest),
     )
+    if verb in ("show", "diff", "blame", "cat-file", "grep", "log", "stash", "annotate"):
+        for value in opts.rest:
+            place = call.place(Val(value.text.partition(":")[2] or value.text))
+            if "secret" in place.classes:
+                call.emit("read", place.flags, path=place.path, path_classes=place.classes)
+                return Val(HOLE, frozenset(("secret",)), place.path)
     return _output(call, verb, opts)
 
 

@@ -29,6 +29,8 @@ _CODE = {
     "tcl": (("-c",), "cf", ()),
 }  # fmt: skip
 _REPL = frozenset(("python", "node", "ruby", "php", "lua", "r", "julia", "groovy"))
+# Options of node that do something by themselves.
+_NODE_TASKS = ("--test", "--run", "--check", "--v8-options", "--completion-bash", "--build-snapshot", "--prof-process")
 # Modules that `python -m` runs and that matter.
 _MODULES = frozenset(("pip", "pipx", "uv", "poetry", "twine", "awscli", "build", "flit"))
 
@@ -55,6 +57,8 @@ def _interpreter(call: Call) -> Val:
     if codes:
         return _codes(call, language, codes, opts.given, opts.rest)
     rest = opts.rest
+    if not rest and language == "node" and any(t.startswith(_NODE_TASKS) for t in call.texts()):
+        return call.result()
     if not rest or rest[0].text in ("-", "/dev/stdin", "/dev/fd/0"):
         if opts.has("--version", "-V", "-v", "--help", "-h", "-i") and call.stdin is None and not opts.has("-i"):
             return UNKNOWN
@@ -132,7 +136,11 @@ def _module(call: Call, module: Val, rest: list[Val]) -> Val:
     name = module.text
     if name in _MODULES or name in ("json.tool", "http.server"):
         if name == "http.server":
-            call.emit("connect", ("listen", "server"), host="0.0.0.0", detail="serves the current folder")
+            bound = options(rest, short="bd", long=("--bind", "--directory", "--protocol")).value("-b", "--bind")
+            host = bound.text if bound is not None and bound.known else "0.0.0.0"
+            local = host in ("127.0.0.1", "localhost", "::1")
+            flags = ("listen", "server", "local") if local else ("listen", "server")
+            call.emit("connect", flags, host=host, detail="serves the current folder")
             return UNKNOWN
         if name == "json.tool":
             return call.output()

@@ -78,6 +78,12 @@ def connect(
     if upload or sent:
         flags.add("upload")
     call.emit("connect", flags, host=host)
+    if not host.isascii() and "…" not in host:
+        from guardhook.core.text import fold, skeleton
+
+        plain_host = skeleton(fold(host))
+        if plain_host.isascii() and plain_host != host:
+            call.emit("lookalike", ("host",), host=host, detail=f"{host!r} reads as {plain_host!r}")
     for value in (url, *sent):
         hot = value.taint & SENSITIVE
         if hot:
@@ -477,6 +483,8 @@ def _ftp(call: Call) -> Val:
     opts = options(call.args, short="ecup", long=())
     host = host_of(opts.rest[0].text) if opts.rest else ""
     call.emit("connect", host_flags(host) | {"ftp"}, host=host)
+    if opts.has("-u") and call.name == "ftp":
+        remote_copy(call, opts.rest, opts.value("-u") or EMPTY, {"ftp"})
     scripts = [*opts.every("-e", "-c")]
     if call.stdin is not None:
         scripts.append(call.stdin)

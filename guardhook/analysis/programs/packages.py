@@ -279,7 +279,15 @@ def _npx(call: Call) -> Val:
 
 
 def _npx_words(call: Call, args: list[Val]) -> Val:
-    opts = options(args, short="pc", long=("--package", "--call", "--node-arg", "--registry"), permute=False)
+    opts = options(
+        args,
+        short="pc",
+        long=("--package", "--call", "--node-arg", "--registry", "--from", "--with", "--python"),
+        permute=False,
+    )
+    for value in opts.every("--from", "--with", "-p", "--package"):
+        if "://" in value.text or value.text.startswith("git+"):
+            call.emit("run", ("installs", "from-url"), detail=value.shown)
     command = opts.value("-c", "--call")
     if command is not None:
         return call.code(command, "inline")
@@ -492,11 +500,17 @@ def _composer(call: Call) -> Val:
     return _package(call)
 
 
+def _repository(call: Call) -> Val:
+    if call.args and call.args[0].text not in ("list", "--list", "finger", "-h"):
+        call.emit("run", ("installs", "other-registry"), detail=" ".join([call.name, *call.argv])[:120])
+    return UNKNOWN
+
+
 def _rule_file(call: Call) -> Val:
     return call.result()
 
 
 HANDLERS: dict[str, Handler] = {
-    "": _package, "npx": _npx, "bunx": _npx, "pnpx": _npx, "dlx": _npx, "make": _make, "ninja": _rule_file, "go": _go, "just": _just, "task": _rule_file, "rake": _rule_file, "cmake": _cmake, "composer": _composer,
+    "": _package, "npx": _npx, "uvx": _npx, "apt-key": _repository, "add-apt-repository": _repository, "bunx": _npx, "pnpx": _npx, "dlx": _npx, "make": _make, "ninja": _rule_file, "go": _go, "just": _just, "task": _rule_file, "rake": _rule_file, "cmake": _cmake, "composer": _composer,
     "bazel": _rule_file, "ant": _rule_file, "invoke": _rule_file, "xcodebuild": _rule_file, "swift": _rule_file,
 }  # fmt: skip

@@ -38,6 +38,8 @@ def _shell(call: Call) -> Val:
                 shell_file(call, args[index + 1])
                 index += 1
             interactive = interactive or text == "--interactive"
+            if text in ("--version", "--help"):
+                return UNKNOWN
             index += 1
             continue
         command = command or ("c" in text[1:] and text[0] == "-")

@@ -212,7 +212,7 @@ def _kill(call: Call) -> Val:
     return UNKNOWN
 
 
-_VITAL = frozenset(("init", "systemd", "sshd", "dockerd", "claude", "codex", "gemini", "guardhook", "launchd", "loginwindow", "WindowServer", "Finder", "Xorg", "gnome-shell", "cursor", "qwen", "kernel_task", "dbus-daemon"))  # fmt: skip
+_VITAL = frozenset(("init", "systemd", "sshd", "dockerd", "claude", "codex", "gemini", "guardhook", "launchd", "loginwindow", "WindowServer", "Xorg", "gnome-shell", "cursor", "qwen", "kernel_task", "dbus-daemon"))  # fmt: skip
 
 
 def _pkill(call: Call) -> Val:
@@ -447,6 +447,8 @@ def _screen(call: Call) -> Val:
             if stuffed and stuffed[0].text in ("stuff", "exec"):
                 return call.code(joined(stuffed[1:]), "typed", "screen", state=call.state.fork())
             return UNKNOWN
+        if opts.has("-l", "--list", "-v") or "-ls" in call.texts() or "-list" in call.texts():
+            return UNKNOWN
         return call.run(opts.rest, "screen") if opts.rest else _interactive(call)
     words = options(call.args, short="fLSc", permute=False).rest
     if not words:
@@ -499,7 +501,7 @@ def _interactive(call: Call) -> Val:
 
 
 def _keys(call: Call) -> Val:
-    opts = options(call.args, short="tbfNCPVsILORnzyY")
+    opts = options(call.args, short="tbfNCPVsIOnzY")
     target = opts.value("-f")
     if target is not None and call.name == "ssh-keygen" and not opts.has("-l", "-y", "-R", "-F", "-e"):
         call.change("write", target, ("key",))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from guardhook.analysis.call import Call, joined, options
 from guardhook.analysis.decode import base32_text, base64_text, hex_text, translate
+from guardhook.analysis.expand import secret_name
 from guardhook.analysis.nodes import HOLE, STAR
 from guardhook.analysis.values import EMPTY, UNKNOWN, Val, concat, unknown
 
@@ -31,6 +32,10 @@ _PATTERN_OPTIONS = ("-e", "-f", "--regexp", "--file", "--from-file")
 
 def _reader(call: Call) -> Val:
     short, long, skip, same = _READERS[call.name]
+    if call.name in ("less", "more", "most"):
+        for value in call.args:
+            if value.text.startswith("+!"):
+                call.code(Val(value.text[2:], value.taint), "inline")
     opts = options(call.args, short=short, long=long)
     operands = list(opts.rest)
     if call.name == "jq" and (opts.has("--arg", "--argjson", "--slurpfile", "--rawfile")):
@@ -48,6 +53,13 @@ def _reader(call: Call) -> Val:
     quiet = call.name in ("grep", "egrep", "fgrep", "rg") and opts.has(
         "-q", "--quiet", "--silent", "-l", "--files-with-matches", "-c", "--count", "-L"
     )
+    if (
+        skip
+        and call.stdin is not None
+        and call.stdin.taint & {"environment"}
+        and any(secret_name(a.text.strip("^$")) for a in call.args)
+    ):
+        call.emit("read", ("environment", "secret-variable"), detail="credentials among the environment variables")
     if call.name == "wc" or quiet:
         return UNKNOWN
     if not operands:
@@ -321,6 +333,13 @@ def _rot13(call: Call) -> Val:
     return _decoded(source, text, call.name)
 
 
+def _man(call: Call) -> Val:
+    opts = options(call.args, short="PHMCSersLT", long=("--pager", "--html"))
+    for value in opts.every("-P", "--pager", "-H", "--html"):
+        call.code(value, "inline")
+    return UNKNOWN
+
+
 def _shuf(call: Call) -> Val:
     return unknown(call.input)
 
@@ -329,5 +348,5 @@ HANDLERS: dict[str, Handler] = {
     "": _hash, **dict.fromkeys(_READERS, _reader), "base64": _base, "gbase64": _base, "base32": _base, "basenc": _base, "openssl": _openssl, "gpg": _gpg, "gpg2": _gpg, "age": _gpg, "tr": _tr,
     "uudecode": _uudecode, "basename": _names, "dirname": _names, "realpath": _names, "readlink": _names, "yes": _yes, "whoami": _who, "logname": _who, "id": _who,
     **dict.fromkeys(("ls", "ll", "la", "dir", "vdir", "exa", "eza", "lsd"), _listing), "pbcopy": _clipboard, "pbpaste": _clipboard, "xclip": _clipboard, "xsel": _clipboard,
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk), "rot13": _rot13, "caesar": _rot13, "shuf": _shuf,
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk), "rot13": _rot13, "caesar": _rot13, "shuf": _shuf, "man": _man,
 }  # fmt: skip

@@ -27,14 +27,14 @@ _PLAIN: dict[str, tuple[str, tuple[str, ...], int]] = {
     "retry": ("dt", ("--delay", "--tries", "--times"), 0), "pseudo": ("", (), 0), "catchsegv": ("", (), 0), "envdir": ("", (), 1), "softlimit": ("amdslfoprt", (), 0),
     "bundle": ("", (), 1), "cross-env": ("", (), 0), "ld.so": ("", ("--library-path", "--preload"), 0), "ld-linux-x86-64.so.2": ("", ("--library-path", "--preload"), 0),
     "sem": ("jP", ("--id",), 0), "ts": ("", (), 0), "rtk": ("", (), 0), "hyperfine": ("wmMrnsSNPDLipuc", ("--warmup", "--runs", "--prepare", "--export-json", "--export-markdown"), 0),
-    "dotenv": ("ecpf", ("--file",), 0), "dotenvx": ("f", ("--env-file",), 1), "doppler": ("pc", ("--project", "--config"), 1), "infisical": ("", ("--env", "--path"), 1), "op": ("", ("--env-file",), 1),
+    "dotenv": ("ecpf", ("--file",), 0), "dotenvx": ("f", ("--env-file",), 1), "doppler": ("pc", ("--project", "--config"), 1), "infisical": ("", ("--env", "--path"), 1),
     "aws-vault": ("dn", ("--duration",), 2), "chamber": ("", (), 2), "direnv": ("", (), 2), "mise": ("", (), 1), "asdf": ("", (), 2), "rye": ("", (), 1), "hatch": ("e", (), 1),
     "pdm": ("p", (), 1), "pipenv": ("", (), 1), "poetry": ("C", ("--directory", "--project"), 1), "pyenv": ("", (), 1), "rbenv": ("", (), 1), "make-tty": ("", (), 0),
     "ssh-agent": ("at", (), 0),
 }  # fmt: skip
 # Rows of the table above that only run something after one of these words.
 _AFTER = {
-    "bundle": ("exec",), "dotenvx": ("run",), "doppler": ("run",), "infisical": ("run",), "op": ("run",), "mise": ("exec", "x"), "rye": ("run",), "hatch": ("run",),
+    "bundle": ("exec",), "dotenvx": ("run",), "doppler": ("run",), "infisical": ("run",), "mise": ("exec", "x"), "rye": ("run",), "hatch": ("run",),
     "pdm": ("run",), "pipenv": ("run",), "poetry": ("run",), "pyenv": ("exec",), "rbenv": ("exec",), "aws-vault": ("exec",), "chamber": ("exec",), "direnv": ("exec",), "asdf": ("exec",), "perf": ("record", "stat", "trace"),
 }  # fmt: skip
 _ASSIGNING = frozenset(("cross-env", "env", "sudo", "doas", "dotenv"))
@@ -143,7 +143,10 @@ def _env(call: Call) -> Val:
     if not rest:
         call.emit("read", ("environment",), detail="all environment variables")
         return Val(HOLE, frozenset(("environment",)), "the environment")
-    return call.run(rest, "env", state=state)
+    environment = dict(call.env)
+    if any(a.text in ("-i", "--ignore-environment", "-") for a in call.args[: len(call.args) - len(rest)]):
+        environment["-i"] = EMPTY
+    return call.run(rest, "env", state=state, env=environment)
 
 
 def split_string(value: Val) -> list[Val]:
