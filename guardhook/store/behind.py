@@ -1,0 +1,58 @@
+"""Whether the store lacks anything of the journal: a look at file sizes, no file is read. Kept light, every reading command does it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+
+from guardhook.journal.recover import is_day
+
+SUFFIX = ".jsonl"
+IMPORTS = "imports"
+
+
+def data_files(journal_dir: str) -> Iterator[tuple[str, str, os.stat_result]]:
+    """(folder, key, status) of every journal file: day folders and `imports`. Links and other things are left out. Raises OSError."""
+    with os.scandir(journal_dir) as folders:
+        names = sorted(f.name for f in folders if is_day(f.name) or f.name == IMPORTS)
+    for name in names:
+        try:
+            with os.scandir(f"{journal_dir}/{name}") as found:
+                for file in found:
+                    if file.name.endswith(SUFFIX) and file.is_file(follow_symlinks=False):
+                        yield name, file.name[: -len(SUFFIX)], file.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        except NotADirectoryError:
+            continue
+
+
+def generation(journal_dir: str) -> int:
+    """How often the journal's files were rewritten; 0 when never."""
+    try:
+        with open(f"{journal_dir}/generation", encoding="ascii") as file:
+            return int(file.read(32))
+    except (OSError, ValueError):
+        return 0
+
+
+def known(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+    """(folder, key) -> (device, inode, generation, offset) of every file that was read."""
+    rows = connection.execute(
+        "SELECT c.folder, s.key, c.device, c.inode, c.generation, c.offset FROM cursors c JOIN sources s ON s.id = c.source"
+    )
+    return {(row[0], row[1]): (row[2], row[3], row[4], row[5]) for row in rows}
+
+
+def behind(connection: sqlite3.Connection, journal_dir: str) -> bool:
+    """Whether a file is new, longer, shorter, another one, or gone. Raises OSError, sqlite3.Error."""
+    cursors = known(connection)
+    current = generation(journal_dir)
+    seen = 0
+    for folder, key, status in data_files(journal_dir):
+        cursor = cursors.get((folder, key))
+        if cursor != (status.st_dev, status.st_ino, current, status.st_size):
+            return True
+        seen += 1
+    return seen != len(cursors)
