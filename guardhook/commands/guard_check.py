@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import termios
 import time
 
 import click
@@ -41,10 +42,14 @@ def ask_on_terminal(reason: str, seconds: float = ASK_SECONDS) -> bool | None:
     try:
         if not os.isatty(2) and not os.isatty(1):
             return None
+        if os.tcgetpgrp(terminal) != os.getpgrp():
+            return None  # in the background nobody can answer, and asking would stop this process
+        # What was typed before the question, or fed in by whoever started this, is no answer to it.
+        termios.tcflush(terminal, termios.TCIFLUSH)
         question = f"guardhook: review required: {printable(reason)}\nAllow this? [y/N] "
         os.write(terminal, question.encode("utf-8", "replace"))
         answer = _line(terminal, time.monotonic() + seconds)
-    except OSError:
+    except (OSError, termios.error):
         return None
     finally:
         os.close(terminal)
