@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from guardhook.analysis.nodes import Unparsable
+from guardhook.analysis.nodes import HOLE, Unparsable
 from guardhook.analysis.paths import locate
 from guardhook.analysis.targets import note_write
-from guardhook.analysis.values import HOLE, MARKS, State, Val
+from guardhook.analysis.values import MARKS, State, Val
 from guardhook.analysis.walk import Walker
 from guardhook.core import limits
 from guardhook.core.effect import Effect
