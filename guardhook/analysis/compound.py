@@ -101,6 +101,10 @@ class Compound(Lexer):
                     line = line.lstrip("\t")
                 if line == delimiter or line == delimiter + "\r":
                     break
+                if self.depth and line.startswith(delimiter) and line[len(delimiter) :].lstrip()[:1] == ")":
+                    # `$(cat <<END … END)`: bash lets the end of the substitution end the document too.
+                    self.i = s.index(")", self.i - (end >= 0) - len(line) + len(delimiter))
+                    break
                 lines.append(line)
             text = "\n".join(lines) + ("\n" if lines else "")
             if redirect.quoted:

@@ -119,6 +119,8 @@ def _own(path: str) -> str:
     parts = path.split("/")
     for index, part in enumerate(parts):
         if part.lower() not in _OWN:
+            if STAR in part and "guardhook" in part.lower():
+                return "guard-own"  # a search for everything of that name
             continue
         before = parts[index - 1] if index else ""
         if part.lower() == "guardhook-hook" or before in (

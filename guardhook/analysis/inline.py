@@ -16,6 +16,10 @@ from guardhook.analysis.values import EMPTY, NONE, UNKNOWN, State, Val, concat
 from guardhook.analysis.walk import Walker
 
 
+# Words by which the languages repeat something.
+_LOOPS = frozenset(("while", "until", "for", "foreach", "loop", "times", "redo"))
+
+
 def scan(call: Call, code: Val, language: str, variables: dict[str, Val] | None = None) -> Val:
     """Effects of code that an interpreter is given; what it prints, where that is constant."""
     if language == "sh":
@@ -46,6 +50,9 @@ class Scanner(Folder):
         self.toks = tokens(text, self.language)
         toks = self.toks
         self.loops()
+        words = {t[1] for t in toks if t[0] == ID}
+        if "fork" in words and words & _LOOPS:
+            self.call.emit("process", ("fork-bomb", "inline"), detail="forks in a loop")
         i, n = 0, len(toks)
         while i < n:
             kind, word, _ = toks[i]
@@ -348,7 +355,8 @@ class Scanner(Folder):
             if not positional:
                 call.change("delete", UNKNOWN, flags | {"inline"})
         elif action == "write":
-            call.change("write", self.text(first), ("inline", "truncate"))
+            nothing = chain.endswith("truncate") and len(positional) > 1 and self._source(positional[1]) == "0"
+            call.change("write", self.text(first), ("inline", "truncate", "empty") if nothing else ("inline", "truncate"))
         elif action == "open":
             self.opened(chain, positional, keywords, first)
         elif action == "read":
@@ -375,9 +383,7 @@ class Scanner(Folder):
                 else EMPTY
             )
         elif action == "kill":
-            everything = (
-                bool(positional) and "".join(t[1] for t in self.toks[positional[0][0] : positional[0][1]]) == "-1"
-            )
+            everything = bool(positional) and self._source(positional[0]) == "-1"
             call.emit("process", ("kill", "inline", "everything") if everything else ("kill", "inline"), detail=chain)
         elif action == "load":
             self.call.emit(
@@ -387,6 +393,10 @@ class Scanner(Folder):
             ) if self.text(first).taint else None
         elif action == "setuid":
             call.emit("privilege", ("setuid", "inline"), detail=chain)
+
+    def _source(self, argument: tuple[int, int]) -> str:
+        """An argument as it is written."""
+        return "".join(t[1] for t in self.toks[argument[0] : argument[1]])
 
     def recursive(self, args: list[tuple[int, int]]) -> bool:
         return any(self.toks[i][1] == "recursive" for a in args for i in range(a[0], min(a[1], a[0] + 40)))

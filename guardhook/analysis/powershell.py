@@ -233,6 +233,7 @@ def _variable(walker: Walker, source: str, i: int, state: State) -> tuple[Val, i
         return walk(walker, source[i + 2 : end], state), end + 1
     if source.startswith("${", i):
         end = source.find("}", i)
+        end = len(source) if end < 0 else end
         name, i = source[i + 2 : end], end + 1
     else:
         j = i + 1

@@ -73,7 +73,10 @@ def _provider(call: Call) -> Val:
     texts = set(call.texts())
     if service in ("s3", "storage") or name in ("s4cmd",):
         return _storage(call, words, flags, detail)
-    verbs = [w for w in words[1:5] if w and w[0].isalpha()]
+    verbs = [w for w in words[0 if name == "bq" else 1 : 5] if w and w[0].isalpha()]
+    if words[:2] == ["configure", "get"] and any(k in w for w in words[2:3] for k in ("secret", "token")):
+        call.emit("read", ("credential",), path_classes=frozenset(("secret",)), detail=detail)
+        return Val(HOLE, frozenset(("secret",)), detail)
     secret = next(
         (
             v

@@ -95,4 +95,9 @@ def _mount(call: Call) -> Val:
     return UNKNOWN
 
 
-HANDLERS: dict[str, Handler] = {"": _disk, "umount": _umount, "mount": _mount}
+def _lvm(call: Call) -> Val:
+    """`lvm lvremove …`: the other programs under one name."""
+    return call.run(list(call.args), "lvm") if call.args else UNKNOWN
+
+
+HANDLERS: dict[str, Handler] = {"": _disk, "lvm": _lvm, "umount": _umount, "mount": _mount}

@@ -102,7 +102,9 @@ def apply_patch(call: Call) -> Val:
 
 
 def _editor(call: Call) -> Val:
-    opts = options(call.args, short="cSuTs", long=("--cmd",))
+    # `-es` and `-Es` are no clusters with a value in vi, `-s script` is one in all of them.
+    args = [a for a in call.args if a.text not in ("-es", "-Es", "-e", "-E", "-n", "-N")]
+    opts = options(args, short="cSuTs", long=("--cmd",))
     if opts.has("-R", "--readonly", "-M") or call.name == "view":
         for value in opts.rest:
             call.read(value)
@@ -117,7 +119,7 @@ def _editor(call: Call) -> Val:
             _ex_command(call, line)
         for value in opts.rest:
             call.change("write", value, ("in-place",))
-    elif opts.rest and (opts.has("-c", "-s", "-es", "-E") or any(a.text.startswith("+") for a in call.args)):
+    elif opts.rest and (opts.has("-c", "-s") or len(args) < len(call.args) or any(a.text.startswith("+") for a in call.args)):
         for value in opts.rest:
             call.change("write", value, ("in-place",))
     elif call.stdin is None:

@@ -459,6 +459,8 @@ def _config(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     if key == "core.hookspath":
         out.add("hooks-bypass")
         call.emit("persist", ("git-hook",), detail="core.hooksPath")
+    elif key == "init.templatedir":
+        call.emit("persist", ("git-hook",), detail="init.templateDir: hooks for every repository made from now on")
     elif key.startswith("alias.") and value.startswith("!"):
         out.add("alias-program")
         call.code(Val(value[1:]), "git-config", state=call.state.fork())
@@ -564,6 +566,12 @@ def _checkout_index(call: Call, opts: Options, rest: list[Val], out: set[str]) -
     return ""
 
 
+def _credential(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
+    if any(v.text in ("fill", "get") for v in opts.rest):
+        call.emit("read", ("credential",), path_classes=frozenset(("secret",)), detail="git credential")
+    return ""
+
+
 def _symbolic(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     if opts.has("-d", "--delete"):
         out.update(("delete", "loses-branches"))
@@ -600,6 +608,7 @@ _SUBCOMMANDS = {
     "reset": _reset, "clean": _clean, "push": _push, "checkout": _checkout, "switch": _switch, "restore": _restore, "branch": _branch, "stash": _stash, "rebase": _rebase, "commit": _commit, "reflog": _reflog,
     "gc": _gc, "prune": _prune, "update-ref": _update_ref, "filter-branch": _filter, "filter-repo": _filter, "worktree": _worktree, "tag": _tag, "rm": _rm, "mv": _mv, "remote": _remote, "config": _config,
     "clone": _clone, "fetch": _clone, "ls-remote": _clone, "bisect": _bisect, "submodule": _submodule, "archive": _archive, "grep": _grep, "diff": _diff, "read-tree": _read_tree,
+    "credential": _credential, "credential-store": _credential, "credential-cache": _credential, "credential-osxkeychain": _credential, "credential-manager": _credential,
     "checkout-index": _checkout_index, "symbolic-ref": _symbolic, "replace": _replace, "pull": _pull, "lfs": _lfs, "difftool": _difftool, "log": _diff, "show": _diff,
 }  # fmt: skip
 

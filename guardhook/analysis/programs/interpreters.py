@@ -349,7 +349,7 @@ def _awk_code(call: Call, code: Val, names: dict[str, Val], source: Val) -> Val 
                 ),
                 len(toks),
             )
-            what = text(i + 1, end)
+            what = text(i + 1, end) if end > i + 1 else Val(source.text or HOLE, source.taint, source.origin)
             if end < len(toks) and toks[end][1] in ("|", ">", ">>"):
                 stop = next(
                     (k for k in range(end + 1, len(toks)) if toks[k][1] in (";", "}") or toks[k][0] == LINE), len(toks)

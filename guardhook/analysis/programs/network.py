@@ -584,8 +584,15 @@ def _certutil(call: Call) -> Val:
     return UNKNOWN
 
 
+def _copy_id(call: Call) -> Val:
+    host = host_of(call.args[-1].text) if call.args else ""
+    call.emit("connect", host_flags(host) | {"ssh", "upload"}, host=host)
+    call.emit("persist", ("remote-key",), host=host, detail=f"a key that may log in on {host}")
+    return UNKNOWN
+
+
 HANDLERS: dict[str, Handler] = {
-    "": _other, "curl": _curl, "curlie": _curl, "wget": _wget, "wget2": _wget, "axel": _aria, "aria2c": _aria, "fetch": _aria, "http": _httpie, "https": _httpie, "httpie": _httpie, "xh": _httpie,
+    "": _other, "ssh-copy-id": _copy_id, "curl": _curl, "curlie": _curl, "wget": _wget, "wget2": _wget, "axel": _aria, "aria2c": _aria, "fetch": _aria, "http": _httpie, "https": _httpie, "httpie": _httpie, "xh": _httpie,
     **dict.fromkeys(("nc", "ncat", "netcat", "nc.openbsd", "nc.traditional"), _netcat), "socat": _socat, "telnet": _telnet, "websocat": _telnet,
     **dict.fromkeys(("dig", "nslookup", "host", "drill", "ping", "ping6", "traceroute"), _names), **dict.fromkeys(("mail", "mailx", "mutt", "sendmail", "swaks", "msmtp"), _mail),
     "ssh": _ssh, "autossh": _ssh, "mosh": _ssh, "rsh": _ssh, "rexec": _ssh, "scp": _scp, "sftp": _scp, "ftp": _ftp, "lftp": _ftp, "tftp": _ftp, "sshpass": _sshpass,

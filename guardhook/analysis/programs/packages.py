@@ -386,7 +386,7 @@ def _makefile(call: Call, file: Val | None, folder: Val | None, targets: list[st
     names = [file] if file is not None else [Val("Makefile"), Val("makefile"), Val("GNUmakefile")]
     text = None
     for name in names:
-        if name.text == "-":
+        if name.text in ("-", "/dev/stdin", "/dev/fd/0"):
             text = call.input.text
             break
         place = call.walker.place(name, state)

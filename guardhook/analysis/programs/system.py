@@ -371,7 +371,9 @@ def _security_off(call: Call) -> Val:
 def _history(call: Call) -> Val:
     if options(call.args).has("-c", "-d", "-w", "-p") and not options(call.args).has("-p") and call.name == "history":
         call.emit("process", ("history",), detail="shell history")
-    return UNKNOWN
+        return UNKNOWN
+    # People type passwords on command lines.
+    return Val(HOLE, frozenset(("environment",)), "the shell's history")
 
 
 def _journalctl(call: Call) -> Val:

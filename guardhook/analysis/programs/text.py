@@ -226,7 +226,7 @@ def _gpg(call: Call) -> Val:
         short="oru",
         long=("--output", "--recipient", "--homedir", "--passphrase", "--keyserver", "--recv-keys", "--local-user"),
     )
-    if opts.has("--export-secret-keys", "--export-secret-subkeys"):
+    if any(t.startswith("--export-secret") for t in call.texts()):
         call.emit("read", ("key-export",), path="", path_classes=frozenset(("secret",)), detail="exports secret keys")
         return Val(HOLE, frozenset(("secret",)), "gpg secret keys")
     if opts.has("--delete-secret-keys", "--delete-secret-and-public-key", "--delete-keys"):
