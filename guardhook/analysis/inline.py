@@ -15,7 +15,6 @@ from guardhook.analysis.tokens import COMMAND, ID, LINE, OP, STR, tokens
 from guardhook.analysis.values import EMPTY, NONE, UNKNOWN, State, Val, concat
 from guardhook.analysis.walk import Walker
 
-
 # Words by which the languages repeat something.
 _LOOPS = frozenset(("while", "until", "for", "foreach", "loop", "times", "redo"))
 
@@ -356,7 +355,9 @@ class Scanner(Folder):
                 call.change("delete", UNKNOWN, flags | {"inline"})
         elif action == "write":
             nothing = chain.endswith("truncate") and len(positional) > 1 and self._source(positional[1]) == "0"
-            call.change("write", self.text(first), ("inline", "truncate", "empty") if nothing else ("inline", "truncate"))
+            call.change(
+                "write", self.text(first), ("inline", "truncate", "empty") if nothing else ("inline", "truncate")
+            )
         elif action == "open":
             self.opened(chain, positional, keywords, first)
         elif action == "read":

@@ -518,9 +518,14 @@ class Folder(Cursor):
                 found.add("decoded")
             elif word in tables.FETCHERS:
                 found.add("network")
-            elif word in ("environ", "ENV") and self.toks[min(k + 1, len(self.toks) - 1)][1] not in ("[", ".", "{"):
-                found.add("environment")
-            elif word == "env" and k > 1 and self.toks[k - 2][1] == "process" and self.toks[min(k + 1, len(self.toks) - 1)][1] not in ("[", "."):
+            elif (
+                word in ("environ", "ENV") and self.toks[min(k + 1, len(self.toks) - 1)][1] not in ("[", ".", "{")
+            ) or (
+                word == "env"
+                and k > 1
+                and self.toks[k - 2][1] == "process"
+                and self.toks[min(k + 1, len(self.toks) - 1)][1] not in ("[", ".")
+            ):
                 found.add("environment")
             else:
                 known = self.names.get(word)

@@ -119,7 +119,9 @@ def _editor(call: Call) -> Val:
             _ex_command(call, line)
         for value in opts.rest:
             call.change("write", value, ("in-place",))
-    elif opts.rest and (opts.has("-c", "-s") or len(args) < len(call.args) or any(a.text.startswith("+") for a in call.args)):
+    elif opts.rest and (
+        opts.has("-c", "-s") or len(args) < len(call.args) or any(a.text.startswith("+") for a in call.args)
+    ):
         for value in opts.rest:
             call.change("write", value, ("in-place",))
     elif call.stdin is None:

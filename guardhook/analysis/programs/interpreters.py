@@ -136,7 +136,7 @@ def _module(call: Call, module: Val, rest: list[Val]) -> Val:
     name = module.text
     if name in _MODULES or name in ("json.tool", "http.server"):
         if name == "http.server":
-            bound = options(rest, short="bd", long=("--bind", "--directory", "--protocol")).value("-b", "--bind")
+            bound = options(call.args, short="bdm", long=("--bind", "--directory", "--protocol")).value("-b", "--bind")
             host = bound.text if bound is not None and bound.known else "0.0.0.0"
             local = host in ("127.0.0.1", "localhost", "::1")
             flags = ("listen", "server", "local") if local else ("listen", "server")
