@@ -18,6 +18,8 @@ def quick(command: str, triggers: frozenset[str]) -> bool:
     if not _SAFE.issuperset(command):
         return False
     lowered = command.lower() if not command.islower() else command
+    if "guardhook" in lowered:
+        return False
     if ";" in lowered or "|" in lowered or "&" in lowered:
         lowered = _separated(lowered)
         if not lowered:

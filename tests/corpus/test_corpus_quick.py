@@ -78,6 +78,7 @@ def plain(draw: st.DrawFn) -> str:
 @example("ls |", "strict", PROJECT)
 @example("&& ls", "strict", PROJECT)
 @example("cat deploy_rsa", "strict", PROJECT)
+@example("my-guardhook-tool x", "strict", PROJECT)
 @example("cat shadow", "strict", "/etc")
 @example("cat id_rsa", "strict", "/home/user/.ssh")
 @example("cat x", "strict", "/home/user/.ssh")

@@ -123,7 +123,7 @@ def _package(call: Call) -> Val:
             "run",
             {"removes-package"}
             | ({"critical-package"} if critical else set())
-            | ({"dry-run"} if is_dry(call) or opts.has("-s", "--simulate") else set()),
+            | ({"dry-run"} if is_dry(call) or (name.startswith("apt") and opts.has("-s", "--simulate")) else set()),
             detail=" ".join(call.argv)[:120],
         )
     _installed(call, opts.values, words)
