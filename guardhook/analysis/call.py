@@ -97,12 +97,13 @@ def options(args: list[Val], short: str = "", long: frozenset[str] | tuple[str, 
 class Call:
     """A program with its arguments. Handlers return what it writes to standard output."""
 
-    __slots__ = ("_argv", "args", "env", "name", "network", "span", "state", "stdin", "walker")
+    __slots__ = ("_argv", "_seen", "args", "env", "name", "network", "span", "state", "stdin", "walker")
 
     def __init__(self, walker: Walker, name: str, args: list[Val], state: State, stdin: Val | None, env: dict[str, Val | list[Val]], span: tuple[int, int], network: str) -> None:  # fmt: skip
         self.walker = walker
         self.name = name
         self.args = args
+        self._seen: set[tuple[str, str, frozenset[str]]] = set()  # changes noted already
         self._argv: tuple[str, ...] | None = None
         self.state = state
         self.stdin = stdin  # None: whatever the terminal or the harness gives
@@ -133,7 +134,8 @@ class Call:
 
     def read(self, value: Val, more: tuple[str, ...] = ()) -> Val:
         place = self.place(value)
-        self.emit("read", flags=place.flags | frozenset(more), path=place.path, path_classes=place.classes)
+        classes, flags = self.walker.seen_as(place, self.walker.files.get(place.text))
+        self.emit("read", flags=flags | frozenset(more), path=place.path, path_classes=classes)
         return self.walker.read_file(value, self.state, self.span, quiet=True)
 
     def change(self, kind: str, value: Val | str, more: set[str] | frozenset[str] | tuple[str, ...] = ()) -> Place:
@@ -143,6 +145,10 @@ class Call:
         place = self.place(value)
         text = value if isinstance(value, str) else value.text
         flags = place.flags | frozenset(more)
+        key = (kind, place.text, flags)
+        if key in self._seen and text == place.text:
+            return place
+        self._seen.add(key)
         if kind == "write" and (place.text.startswith("/dev/") and not place.classes):
             return place
         if isinstance(value, Val) and "stdin-args" in value.taint and HOLE in text:

@@ -45,6 +45,7 @@ def run(
         return _function(walker, body, words, state, stdin)
     name, look = program_name(text)
     call = Call(walker, name, words[1:], state, stdin, env, span, network)
+    state.vars["_"] = words[-1]
     if first.taint & _FETCHED or walker.facts.marked:
         _marked(call, text)
     if look:

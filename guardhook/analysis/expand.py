@@ -331,7 +331,12 @@ def _operate(walker: Ground, name: str, value: Val | None, operator: str, argume
         other = single(walker, argument, state) if argument is not None else EMPTY
         return walker.pick(Alt([other, EMPTY]))
     if operator in (":?", "?"):
-        return value if value is not None else UNKNOWN
+        # Unset or empty, the command isn't reached: whatever it is, it isn't nothing.
+        return (
+            value
+            if value is not None and value.text != HOLE
+            else Val(HOLE + "x", value.taint if value is not None else NONE)
+        )
     if value is None:
         return UNKNOWN
     if operator == "#" and argument is None:

@@ -49,27 +49,39 @@ def _expand(items: list[tuple], out: list[list[tuple]], depth: int) -> None:  # 
 
 
 def _first_brace(items: list[tuple]) -> tuple[int, int, list[list[tuple]]] | None:  # type: ignore[type-arg]
-    """The first brace list that expands: its place and its alternatives."""
-    opens: list[int] = []
-    commas: list[list[int]] = []
+    """The leftmost brace list that expands: its place and its alternatives."""
+    opens: list[tuple[int, list[int]]] = []
+    closed: list[tuple[int, int, list[int]]] = []
     for i, item in enumerate(items):
         if item[0] != LIT or item[2]:
             continue
         char = item[1]
         if char == "{":
-            opens.append(i)
-            commas.append([])
+            opens.append((i, []))
         elif char == "," and opens:
-            commas[-1].append(i)
+            opens[-1][1].append(i)
         elif char == "}" and opens:
-            begin = opens.pop()
-            cuts = commas.pop()
-            if cuts:
-                edges = [begin, *cuts, i]
-                return begin, i, [items[a + 1 : b] for a, b in zip(edges, edges[1:], strict=False)]  # noqa: RUF007
-            sequence = _sequence(items[begin + 1 : i])
-            if sequence is not None:
-                return begin, i, sequence
+            begin, cuts = opens.pop()
+            closed.append((begin, i, cuts))
+            if not opens and closed:
+                found = _outermost(items, closed)
+                if found is not None:
+                    return found
+                closed = []
+    return _outermost(items, closed)
+
+
+def _outermost(
+    items: list[tuple],
+    closed: list[tuple[int, int, list[int]]],  # type: ignore[type-arg]
+) -> tuple[int, int, list[list[tuple]]] | None:  # type: ignore[type-arg]
+    for begin, end, cuts in sorted(closed):
+        if cuts:
+            edges = [begin, *cuts, end]
+            return begin, end, [items[a + 1 : b] for a, b in zip(edges, edges[1:], strict=False)]  # noqa: RUF007
+        sequence = _sequence(items[begin + 1 : end])
+        if sequence is not None:
+            return begin, end, sequence
     return None
 
 

@@ -227,9 +227,10 @@ class Ground:
     def read_file(self, value: Val, state: State, span: tuple[int, int] | None, quiet: bool = False) -> Val:
         """Reading a file: the effect, and its content as far as this command or the disk tells (never a secret's)."""
         place = self.place(value, state)
-        if not quiet:
-            self.emit("read", path=place.path, path_classes=place.classes, flags=place.flags, span=span)
         known = self.files.get(place.text)
+        if not quiet:
+            classes, flags = self.seen_as(place, known)
+            self.emit("read", path=place.path, path_classes=classes, flags=flags, span=span)
         if known is not None:
             return known
         if place.text == "/dev/null":
@@ -240,6 +241,12 @@ class Ground:
         if mark:
             return Val(HOLE, frozenset((mark,)), place.path)
         return Val(HOLE, value.taint, f"content of {place.path}")
+
+    def seen_as(self, place: Place, known: Val | None) -> tuple[frozenset[str], frozenset[str]]:
+        """Classes and flags of a file that is read: a copy of a secret, or a link to it, is one."""
+        if known is not None and "secret" in known.taint and "secret" not in place.classes:
+            return place.classes | {"secret"}, place.flags | {"alias"}
+        return place.classes, place.flags
 
     def write_path(self, value: Val, state: State, span: tuple[int, int] | None, *, append: bool = False, via: str = "", truncate: bool = False, more: tuple[str, ...] = ()) -> Place:  # fmt: skip
         """Writing a file: the effect and what follows from where it lies."""

@@ -79,19 +79,18 @@ class Scanner(Folder):
     def loops(self) -> None:
         """Loop variables stand for all items of a constant list, before the body is looked at (comprehensions put it first)."""
         toks = self.toks
-        for i in range(len(toks) - 3):
-            if (
-                toks[i][0] == ID
-                and toks[i][1] in ("in", "of")
-                and toks[i - 1][0] == ID
-                and i > 1
-                and toks[i - 2][1] in ("for", "const", "let", "var", "my")
-            ):
+        for i in range(2, len(toks) - 3):
+            if toks[i][0] == ID and toks[i][1] in ("in", "of") and toks[i - 1][0] == ID:
+                first = i - 1
+                while first > 1 and toks[first - 1][1] == "," and toks[first - 2][0] == ID:
+                    first -= 2  # `for root, dirs, files in os.walk(…)`: the first one is the path
+                if toks[first - 1][1] not in ("for", "const", "let", "var", "my"):
+                    continue
                 if toks[i + 1][1] in ("[", "(") or toks[i + 1][0] == ID:
                     end = self.term_end(i + 1, len(toks))
                     value = self.value(i + 1, end)
                     if isinstance(value, list) or value.known:
-                        self.names[toks[i - 1][1]] = value
+                        self.names[toks[first][1]] = value
             elif toks[i][1] == "each" and toks[i - 1][1] == "." and self.language == "ruby":
                 bar = next((k for k in range(i + 1, min(i + 4, len(toks))) if toks[k][1] == "|"), 0)
                 begin = i - 2
@@ -233,6 +232,9 @@ class Scanner(Folder):
             "Path.cwd",
         ):
             self.methods(self.term_value(i, end + 1), end + 1)
+        if chain in tables.HANDING and len(args) > 1 and self.toks[args[0][0]][0] == STR:
+            chain = self.toks[args[0][0]][1]
+            args = args[1:]
         action = self.action(chain)
         if action:
             self.perform(action, chain, args, i)
@@ -260,6 +262,8 @@ class Scanner(Folder):
         else:
             target = self.text(self.value(*args[0])).text.removeprefix("node:")
         k = end + 1
+        if k < len(toks) and toks[k][1] == ")" and chain in ("import", "require"):
+            k += 1  # `(await import('fs')).rm(…)`
         while k + 1 < len(toks) and toks[k][1] == "." and toks[k + 1][0] == ID:
             target += "." + toks[k + 1][1]
             k += 2

@@ -160,3 +160,22 @@ HANDED_OVER = frozenset(
     )
 )
 CONNECTED = frozenset(("connect", "createConnection", "TCPSocket", "open", "Socket", "inet_aton", "INET"))
+# Functions that call a function given by its name.
+HANDING = frozenset(("array_map", "call_user_func", "call_user_func_array", "array_walk"))
+# Functions and methods that give what lies below a folder.
+LISTING = frozenset(
+    (
+        "walk",
+        "fwalk",
+        "scandir",
+        "listdir",
+        "iterdir",
+        "rglob",
+        "readdirSync",
+        "readdir",
+        "children",
+        "each_child",
+        "entries",
+        "find",
+    )
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from guardhook.analysis import inline_tables as tables
 from guardhook.analysis.decode import base32_text, base64_text, hex_text, translate
 from guardhook.analysis.inline_tokens import Cursor, Value
-from guardhook.analysis.nodes import HOLE
+from guardhook.analysis.nodes import HOLE, STAR
 from guardhook.analysis.tokens import COMMAND, ID, LINE, NUM, OP, STR, tokens
 from guardhook.analysis.values import EMPTY, NONE, UNKNOWN, Val, activate, concat
 
@@ -299,6 +299,8 @@ class Folder(Cursor):
                 if last != "loads" or chain.startswith(("marshal", "pickle"))
                 else Val(HOLE, first.taint)
             )
+        if last in tables.LISTING and values and "." in chain:
+            return Val(first.text.rstrip("/") + "/" + STAR, first.taint)
         if last in ("glob", "iglob", "globSync", "rglob"):
             return Val(activate(first.text), first.taint)
         if last in ("reversed", "strrev", "reverse"):
@@ -422,6 +424,8 @@ class Folder(Cursor):
                 if HOLE not in old + new and old
                 else Val(HOLE, plain.taint)
             )
+        if method in tables.LISTING or method in ("glob", "rglob"):
+            return Val(plain.text.rstrip("/") + "/" + STAR, plain.taint)
         if method == "format":
             return self.formatted(plain, [self.text(self.value(*a, depth + 1)) for a in args])
         if method in ("reverse", "concat", "joinpath", "add", "push"):

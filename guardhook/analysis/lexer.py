@@ -54,14 +54,18 @@ class Lexer:
         if self.depth > limits.COMMAND_NESTING:
             raise Unparsable(f"nested deeper than {limits.COMMAND_NESTING} levels", self.i, cap=True)
 
+    def spend(self) -> None:
+        """Words, quoted pieces and expansions count alike: each costs as much later on."""
+        self.budget.words -= 1
+        if self.budget.words < 0:
+            raise Unparsable(f"more than {limits.COMMAND_WORDS} words", self.i, cap=True)
+
     def word(self) -> Word:
         """The word at the current place; empty when an operator or the end stands there."""
         start = self.i
         parts = self._parts(SPECIAL, "")
         if parts:
-            self.budget.words -= 1
-            if self.budget.words < 0:
-                raise Unparsable(f"more than {limits.COMMAND_WORDS} words", self.i, cap=True)
+            self.spend()
         return Word(parts, start, self.i)
 
     def _parts(self, special: frozenset[str], until: str) -> list[tuple]:  # type: ignore[type-arg]
@@ -83,8 +87,10 @@ class Lexer:
                     raise Unparsable("a single quote is never closed", i)
                 parts.append((LIT, s[i + 1 : j], True))
                 self.i = j + 1
+                self.spend()
             elif c == '"':
                 self.i = i + 1
+                self.spend()
                 self._double(parts)
             elif c == "\\":
                 if i + 1 >= n:
@@ -224,9 +230,7 @@ class Lexer:
 
     def _dollar(self, parts: list[tuple], quoted: bool) -> None:  # type: ignore[type-arg]
         s, i = self.s, self.i
-        self.budget.words -= 1  # expansions count like words: each costs as much later on
-        if self.budget.words < 0:
-            raise Unparsable(f"more than {limits.COMMAND_WORDS} words", i, cap=True)
+        self.spend()
         c = s[i + 1 : i + 2]
         if not c:
             parts.append((LIT, "$", True))

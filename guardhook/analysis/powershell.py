@@ -295,7 +295,11 @@ def _element(walker: Walker, words: list[tuple[str, str]], state: State, stdin: 
     if len(words) == 1 and (source[:1] in "'\"$" or "(" in source or source[:1] == "["):
         return _expression(walker, source, name, state, span)
     args: list[Item] = []
-    for piece, inner in words[1:]:
+    for number, (piece, inner) in enumerate(words[1:], 1):
+        following = words[number + 1] if number + 1 < len(words) else ("", "")
+        if piece == "group" and following[0] == "word" and following[1].startswith("."):
+            args.append(Item("group", _group(walker, words[number:], state, None, span), inner))
+            break
         if piece == "word":
             value = _value(walker, inner, state)
             args.append(

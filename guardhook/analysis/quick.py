@@ -24,19 +24,16 @@ def quick(command: str, triggers: frozenset[str]) -> bool:
         lowered = _separated(lowered)
         if not lowered:
             return False
-    for line in lowered.split("\n"):
-        words = line.split()
-        if not words:
-            continue
-        first = words[0]
-        if "/" in first or "=" in first or "." in first or first[0] == "%":
-            return False
-        if not triggers.isdisjoint(words):
-            return False
-    pieces = lowered.replace("/", " ").replace("=", " ").replace(":", " ").replace("@", " ").replace(",", " ").split()
-    if not triggers.isdisjoint(pieces):
+    if not triggers.isdisjoint(lowered.split()):
         return False
-    for piece in pieces:
+    for line in lowered.split("\n"):
+        first = line.split(None, 1)[:1]
+        if first and ("/" in first[0] or "=" in first[0] or "." in first[0] or first[0][0] == "%"):
+            return False
+    split = lowered.replace("/", " ").replace("=", " ").replace(":", " ").replace("@", " ").replace(",", " ").split()
+    if not triggers.isdisjoint(split):
+        return False
+    for piece in set(split):
         if piece.endswith(_KEY_ENDINGS):
             return False
         if "." in piece:

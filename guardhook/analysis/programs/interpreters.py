@@ -173,6 +173,11 @@ def _stdin(call: Call, language: str) -> Val:
         return UNKNOWN
     call.walker.note_origin(given, call.span, "stdin")
     if given.text.strip() == HOLE:
+        from guardhook.analysis.programs.shells import on_disk
+
+        text = on_disk(call, given)
+        if text is not None:
+            return inline.scan(call, Val(text), language)
         if not given.taint & {"network", "decoded"}:
             call.emit("run_dynamic", ("stdin",), detail=given.origin or "code that isn't known")
         return UNKNOWN

@@ -76,6 +76,14 @@ def _run_stdin(call: Call, rest: list[Val], interactive: bool) -> Val:
         return UNKNOWN
     inner = call.state.fork()
     inner.arguments = rest
+    text = on_disk(call, call.stdin)
+    if text is not None:
+        keep = call.walker.via
+        call.walker.via = (*keep, call.name)
+        try:
+            return call.walker.run_text(text, inner, None, call.span)
+        finally:
+            call.walker.via = keep
     return call.code(call.stdin, "stdin", state=inner, stdin=None)
 
 
@@ -87,6 +95,15 @@ def run_file(call: Call, path: Val, args: list[Val]) -> Val:
     if HOLE in path.text and not path.text.replace(HOLE, ""):
         call.emit("run_dynamic", ("script",), detail=path.raw or "a script whose name isn't known")
     return call.result()
+
+
+def on_disk(call: Call, value: Val) -> str | None:
+    """The text of a file that is read unchanged from disk into an interpreter; None when the value is anything else."""
+    path = value.origin.removeprefix("content of ")
+    if value.text != HOLE or value.taint or path == value.origin or call.walker.inside == "container":
+        return None
+    text = call.walker.facts.read_script(path)
+    return text.replace("\0", "") if text is not None else None
 
 
 def shell_file(call: Call, path: Val) -> Val | None:
