@@ -48,7 +48,11 @@ def _expand(items: list[tuple], out: list[list[tuple]], depth: int) -> None:  # 
         out.append(_join(items))
 
 
-def _first_brace(items: list[tuple]) -> tuple[int, int, list[list[tuple]]] | None:  # type: ignore[type-arg]
+_Items = list[tuple]  # type: ignore[type-arg]
+_Found = tuple[int, int, list[list[tuple]]] | None  # type: ignore[type-arg]
+
+
+def _first_brace(items: list[tuple]) -> _Found:  # type: ignore[type-arg]
     """The leftmost brace list that expands: its place and its alternatives."""
     opens: list[tuple[int, list[int]]] = []
     closed: list[tuple[int, int, list[int]]] = []
@@ -71,10 +75,7 @@ def _first_brace(items: list[tuple]) -> tuple[int, int, list[list[tuple]]] | Non
     return _outermost(items, closed)
 
 
-def _outermost(
-    items: list[tuple],
-    closed: list[tuple[int, int, list[int]]],  # type: ignore[type-arg]
-) -> tuple[int, int, list[list[tuple]]] | None:  # type: ignore[type-arg]
+def _outermost(items: _Items, closed: list[tuple[int, int, list[int]]]) -> _Found:
     for begin, end, cuts in sorted(closed):
         if cuts:
             edges = [begin, *cuts, end]

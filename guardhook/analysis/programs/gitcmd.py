@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from guardhook.analysis.call import Call, options
 from guardhook.analysis.nodes import HOLE
+from guardhook.analysis.programs import gitrare
 from guardhook.analysis.programs.gittables import ENDINGS, GLOBAL_VALUED, KNOWN, PROGRAM_KEYS, VALUED
 from guardhook.analysis.values import UNKNOWN, Val
 
@@ -515,12 +516,6 @@ def _clone(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     return ""
 
 
-def _bisect(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
-    if opts.rest and opts.rest[0].text == "run":
-        call.run(rest[[a.text for a in rest].index("run") + 1 :], "git bisect")
-    return ""
-
-
 def _submodule(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     verb = opts.rest[0].text if opts.rest else ""
     if verb == "foreach":
@@ -531,13 +526,6 @@ def _submodule(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str
             call.code(joined(words), "inline")
     elif verb == "deinit" and opts.has("-f", "--force"):
         out.update(("force", "loses-uncommitted"))
-    return ""
-
-
-def _archive(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
-    target = opts.value("-o", "--output")
-    if target is not None:
-        call.change("write", target, ("truncate",))
     return ""
 
 
@@ -554,32 +542,9 @@ def _diff(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     return ""
 
 
-def _read_tree(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
-    if opts.has("-u") and opts.has("--reset", "-m"):
-        out.update(("loses-uncommitted", "force"))
-    return ""
-
-
-def _checkout_index(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
-    if opts.has("-f", "--force"):
-        out.update(("force", "loses-uncommitted"))
-    return ""
-
-
 def _credential(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     if any(v.text in ("fill", "get") for v in opts.rest):
         call.emit("read", ("credential",), path_classes=frozenset(("secret",)), detail="git credential")
-    return ""
-
-
-def _symbolic(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
-    if opts.has("-d", "--delete"):
-        out.update(("delete", "loses-branches"))
-    return ""
-
-
-def _replace(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
-    out.add("rewrites")
     return ""
 
 
@@ -589,27 +554,12 @@ def _pull(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     return ""
 
 
-def _lfs(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
-    if opts.rest and opts.rest[0].text == "prune":
-        out.add("prune")
-    elif [v.text for v in opts.rest[:2]] == ["migrate", "import"]:
-        out.update(("rewrites", "loses-commits"))
-    return ""
-
-
-def _difftool(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
-    extcmd = opts.value("-x", "--extcmd")
-    if extcmd is not None:
-        call.code(extcmd, "inline")
-    return ""
-
-
 _SUBCOMMANDS = {
     "reset": _reset, "clean": _clean, "push": _push, "checkout": _checkout, "switch": _switch, "restore": _restore, "branch": _branch, "stash": _stash, "rebase": _rebase, "commit": _commit, "reflog": _reflog,
     "gc": _gc, "prune": _prune, "update-ref": _update_ref, "filter-branch": _filter, "filter-repo": _filter, "worktree": _worktree, "tag": _tag, "rm": _rm, "mv": _mv, "remote": _remote, "config": _config,
-    "clone": _clone, "fetch": _clone, "ls-remote": _clone, "bisect": _bisect, "submodule": _submodule, "archive": _archive, "grep": _grep, "diff": _diff, "read-tree": _read_tree,
+    "clone": _clone, "fetch": _clone, "ls-remote": _clone, "bisect": gitrare.bisect, "submodule": _submodule, "archive": gitrare.archive, "grep": _grep, "diff": _diff, "read-tree": gitrare.read_tree,
     "credential": _credential, "credential-store": _credential, "credential-cache": _credential, "credential-osxkeychain": _credential, "credential-manager": _credential,
-    "checkout-index": _checkout_index, "symbolic-ref": _symbolic, "replace": _replace, "pull": _pull, "lfs": _lfs, "difftool": _difftool, "log": _diff, "show": _diff,
+    "checkout-index": gitrare.checkout_index, "symbolic-ref": gitrare.symbolic, "replace": gitrare.replace, "pull": _pull, "lfs": gitrare.lfs, "difftool": gitrare.difftool, "log": _diff, "show": _diff,
 }  # fmt: skip
 
 

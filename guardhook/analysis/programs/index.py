@@ -21,7 +21,8 @@ _NAMES = (
     ("editors", "sed patch apply_patch ed ex vi vim nvim emacs nano"),
     ("disks", "blkdiscard blkdeactivate cfdisk cryptsetup diskutil fdisk gdisk hdparm lvm lvremove vgremove pvremove lvreduce mdadm mkfs mkfs.btrfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.f2fs mkfs.fat mkfs.msdos mkfs.ntfs mkfs.vfat mkfs.xfs mkswap mke2fs newfs nvme parted sfdisk sgdisk swapoff umount wipefs zfs zpool btrfs e2fsck fsck format losetup mount tune2fs badblocks dmsetup xfs_repair resize2fs sg_format ceph rbd gluster hdiutil asr newfs_apfs"),
     ("text", "ag awk gawk mawk nawk base32 base64 gbase64 basenc bat batcat cat tac colrm column comm cut diff colordiff cmp delta egrep expand fgrep fmt fold glow grep head hexdump hd iconv jq yq jless join less look more most nl od openssl paste pr rev rg ripgrep sdiff sort gsort strings tail tr ts-node-text uniq unexpand uudecode uuencode wc xxd xmllint zcat zgrep zless bzcat xzcat zstdcat gpg gpg2 age view ccat pygmentize tail-f grip hexyl basename dirname seq expr bc dc numfmt yes date uname hostname whoami id logname groups realpath readlink md5sum sha1sum sha256sum sha512sum shasum cksum sum b2sum md5 factor shuf man file stat ls ll la dir vdir exa eza lsd tree du df strings-all envsubst getconf git-show-text printenv-text pbpaste pbcopy xclip xsel wl-copy wl-paste clip lp lpr csvcut mlr fx gron dasel recode enconv crunch rot13 caesar zipinfo pdftotext"),
-    ("network", "curl wget wget2 axel aria2c http https httpie xh curlie fetch lynx w3m links elinks nc ncat netcat nc.openbsd nc.traditional socat telnet ftp lftp sftp scp tftp ssh autossh mosh sshpass dig nslookup host drill ping ping6 traceroute mail mailx mutt sendmail swaks openvpn wg-quick cloudflared ngrok localtunnel lt bore frpc chisel rclone croc wormhole magic-wormhole gsutil s3cmd s5cmd mc nmap masscan whois rsh rlogin rexec xfreerdp smbclient ldapsearch grpcurl websocat wscat tailscale bitsadmin certutil iwr irm ssh-copy-id transfer ntfy msmtp"),
+    ("network", "curl wget wget2 axel aria2c http https httpie xh curlie fetch lynx w3m links elinks nc ncat netcat nc.openbsd nc.traditional socat telnet ftp lftp sftp scp tftp ssh autossh mosh sshpass dig nslookup host drill ping ping6 traceroute openvpn wg-quick cloudflared ngrok localtunnel lt bore frpc chisel nmap masscan whois rsh rlogin rexec xfreerdp smbclient ldapsearch grpcurl websocat wscat tailscale bitsadmin certutil iwr irm ssh-copy-id transfer ntfy"),
+    ("transfer", "mail mailx mutt sendmail swaks msmtp rclone croc wormhole magic-wormhole gsutil s3cmd s5cmd mc"),
     ("interpreters", "bun deno node nodejs perl php python python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12 python3.13 python3.14 pypy pypy3 ruby jruby irb tsx ts-node lua luajit tclsh wish expect-script osascript groovy scala R Rscript julia elixir erl ghci raku ipython ipython3 bpython jshell clojure guile racket sbcl swipl gawk-script bun-script cscript wscript mshta rundll32 octave crystal dart php8 php7 php-cli pythonw py perl5 nodejs18 vbscript"),
     ("gitcmd", "git git-clean git-reset git-push"),
     ("forges", "hub gh glab git-filter-repo bfg jj svn hg lazygit tig git-lfs sl p4 repo"),
@@ -109,6 +110,8 @@ def _load(area: str) -> dict[str, Handler]:
         from guardhook.analysis.programs.wrappers import HANDLERS
     elif area == "files":
         from guardhook.analysis.programs.files import HANDLERS
+    elif area == "transfer":
+        from guardhook.analysis.programs.transfer import HANDLERS
     elif area == "find":
         from guardhook.analysis.programs.find import HANDLERS
     elif area == "archives":

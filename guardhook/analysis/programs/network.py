@@ -378,21 +378,6 @@ def _names(call: Call) -> Val:
     )
 
 
-def _mail(call: Call) -> Val:
-    opts = options(call.args, short="scbrafASu", long=("--to", "--server", "--body", "--attach", "--from"))
-    sent = [*opts.every("-a", "-A", "--attach", "--body"), *opts.every("-s")]
-    contents = [call.read(v) if (not v.text.startswith("@") and "/" in v.text) or "." in v.text else v for v in sent]
-    if call.stdin is not None:
-        contents.append(call.stdin)
-    host = next((v.text.rpartition("@")[2] for v in [*opts.rest, *opts.every("--to")] if "@" in v.text), "mail")
-    call.emit("connect", ("upload", "mail"), host=host)
-    for value in contents:
-        if value.taint & SENSITIVE:
-            call.emit("secret_flow", ("network", "mail"), host=host, detail=f"{value.origin} to {host}")
-            break
-    return UNKNOWN
-
-
 # --- remote shells and copies
 
 _SSH_SHORT = "BbcDEeFIiJLlmOoPpQRSWw"
@@ -503,42 +488,6 @@ def _sshpass(call: Call) -> Val:
     return call.run(opts.rest, "sshpass") if opts.rest else UNKNOWN
 
 
-def _sync(call: Call) -> Val:
-    """Object storage and file sharing: uploads by `copy`-like verbs, deletions by `delete`-like ones."""
-    texts = call.texts()
-    operands = [a for a in call.args if not a.text.startswith("-")]
-    verb = operands[0].text if operands else ""
-    host = next((host_of(t) for t in texts if "://" in t), call.name)
-    flags = {"storage"}
-    if (
-        verb in ("rm", "rb", "del", "delete", "purge", "deletefile", "rmdirs", "cleanup", "rmdir")
-        or ("sync" in verb and any(t.startswith("--delete") for t in texts))
-        or (verb == "sync" and call.name == "rclone")
-    ):
-        call.emit(
-            "cloud",
-            {"delete", "storage", verb}
-            | ({"recursive"} if set(texts) & {"-r", "-R", "--recursive", "-m"} or verb in ("purge", "rb") else set()),
-            detail=" ".join(call.argv)[:120],
-        )
-    if verb in ("cp", "put", "sync", "mv", "copy", "copyto", "move", "send", "mirror", "rcat", "pipe", "upload"):
-        call.emit("connect", flags | {"upload"}, host=host)
-        contents = [
-            call.read(v, ("upload",))
-            for v in operands[1:]
-            if "://" not in v.text and not (":" in v.text and call.name == "rclone")
-        ]
-        if call.stdin is not None:
-            contents.append(call.stdin)
-        for value in contents:
-            if value.taint & SENSITIVE:
-                call.emit("secret_flow", ("network", "storage"), host=host, detail=f"{value.origin} to {host}")
-                break
-    elif verb:
-        call.emit("connect", flags, host=host)
-    return Val(HOLE, frozenset(("network",)), host)
-
-
 def _tunnel(call: Call) -> Val:
     call.emit(
         "connect", ("tunnel", "upload"), host=call.name, detail="makes a local port or file reachable from outside"
@@ -594,8 +543,7 @@ def _copy_id(call: Call) -> Val:
 HANDLERS: dict[str, Handler] = {
     "": _other, "ssh-copy-id": _copy_id, "curl": _curl, "curlie": _curl, "wget": _wget, "wget2": _wget, "axel": _aria, "aria2c": _aria, "fetch": _aria, "http": _httpie, "https": _httpie, "httpie": _httpie, "xh": _httpie,
     **dict.fromkeys(("nc", "ncat", "netcat", "nc.openbsd", "nc.traditional"), _netcat), "socat": _socat, "telnet": _telnet, "websocat": _telnet,
-    **dict.fromkeys(("dig", "nslookup", "host", "drill", "ping", "ping6", "traceroute"), _names), **dict.fromkeys(("mail", "mailx", "mutt", "sendmail", "swaks", "msmtp"), _mail),
-    "ssh": _ssh, "autossh": _ssh, "mosh": _ssh, "rsh": _ssh, "rexec": _ssh, "scp": _scp, "sftp": _scp, "ftp": _ftp, "lftp": _ftp, "tftp": _ftp, "sshpass": _sshpass,
-    **dict.fromkeys(("rclone", "gsutil", "s3cmd", "s5cmd", "mc", "croc", "wormhole", "magic-wormhole"), _sync), **dict.fromkeys(("ngrok", "localtunnel", "lt", "bore", "frpc", "chisel", "cloudflared"), _tunnel),
+    **dict.fromkeys(("dig", "nslookup", "host", "drill", "ping", "ping6", "traceroute"), _names),
+    "ssh": _ssh, "autossh": _ssh, "mosh": _ssh, "rsh": _ssh, "rexec": _ssh, "scp": _scp, "sftp": _scp, "ftp": _ftp, "lftp": _ftp, "tftp": _ftp, "sshpass": _sshpass, **dict.fromkeys(("ngrok", "localtunnel", "lt", "bore", "frpc", "chisel", "cloudflared"), _tunnel),
     "nmap": _scan, "masscan": _scan, **dict.fromkeys(("lynx", "w3m", "links", "elinks"), _browser), "certutil": _certutil, "bitsadmin": _certutil,
 }  # fmt: skip

@@ -1,0 +1,57 @@
+"""Subcommands of git that are seldom used: each adds flags to `out`, and may give a detail."""
+
+from __future__ import annotations
+
+from guardhook.analysis.call import Call, Options
+from guardhook.analysis.values import Val
+
+
+def bisect(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
+    if opts.rest and opts.rest[0].text == "run":
+        call.run(rest[[a.text for a in rest].index("run") + 1 :], "git bisect")
+    return ""
+
+
+def archive(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
+    target = opts.value("-o", "--output")
+    if target is not None:
+        call.change("write", target, ("truncate",))
+    return ""
+
+
+def read_tree(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
+    if opts.has("-u") and opts.has("--reset", "-m"):
+        out.update(("loses-uncommitted", "force"))
+    return ""
+
+
+def checkout_index(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
+    if opts.has("-f", "--force"):
+        out.update(("force", "loses-uncommitted"))
+    return ""
+
+
+def symbolic(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
+    if opts.has("-d", "--delete"):
+        out.update(("delete", "loses-branches"))
+    return ""
+
+
+def replace(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
+    out.add("rewrites")
+    return ""
+
+
+def lfs(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
+    if opts.rest and opts.rest[0].text == "prune":
+        out.add("prune")
+    elif [v.text for v in opts.rest[:2]] == ["migrate", "import"]:
+        out.update(("rewrites", "loses-commits"))
+    return ""
+
+
+def difftool(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
+    extcmd = opts.value("-x", "--extcmd")
+    if extcmd is not None:
+        call.code(extcmd, "inline")
+    return ""
