@@ -2,13 +2,13 @@
 
     from guardhook.store import open_store, Filter
     with open_store(folders) as store:                    # folders: guardhook.core.folders.Folders
-        page = store.list(Filter(status="failed"), sort="-started_at", limit=10)
+        page = store.traces(Filter(status="failed"), sort="-started_at", limit=10)
         for step in store.steps(page.items[0], first=1, last=50):
             print(step.step_number, step.name, step.input)
 
 - `open_store(folders)` brings `<data>/traces.db` up to date with the journal and gives a `Store`. It raises `Missing` and creates
   nothing where nothing was ever recorded. A damaged traces.db is moved aside and rebuilt; `on_notice` is told so.
-- `Store` (guardhook.store.query) answers: get, list, iterate, steps, step, decisions, snapshots, evaluations, happenings, prompts,
+- `Store` (guardhook.store.query) answers: get, traces, iterate, steps, step, decisions, snapshots, evaluations, happenings, prompts,
   runs, stats, problems. Rows are the tuples of guardhook.store.model; `as_dict` gives the documented JSON shapes.
 - `TraceRecorder` (guardhook.store.recorder) writes traces of your own program into the journal of the same store.
 

@@ -1,13 +1,421 @@
-"""Bringing traces.db up to date with the journal."""
+"""Bringing traces.db up to date with the journal.
+
+Per journal file the store keeps how far it was read: device, inode, generation, offset. A batch is one transaction that reads these places
+again, folds on from there and writes rows and places together: several processes may do it at once, and one that is killed leaves nothing half
+done. A file that is not what it was (rewritten, shorter, gone) makes its whole session be folded anew.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import heapq
+import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from guardhook.journal import line as journal_line
+from guardhook.journal import read
+from guardhook.journal.recover import is_day
+from guardhook.store import behind, fold, protocol, recorded
+from guardhook.store.instants import micros
+from guardhook.store.tables import Tables
+
+BATCH_LINES = 5_000
+BATCH_BYTES = 8 << 20
+PROBLEMS_MOST = 1_000  # kept per session; more are counted
+LINE_BYTES = 64 << 20
+_CHUNK = 1 << 20
+_SEQ_MOST = 1 << 53
+
+Progress = Callable[[int, int], None]
+
+
+class Report(NamedTuple):
+    """What a catch-up did."""
+
+    lines: int
+    bytes: int
+    sessions: int
+
+
+class _Raw(msgspec.Struct):
+    ts: str
+    seq: int
+    type: str
+    data: dict[str, object]
+
+
+_decode = msgspec.json.Decoder(_Raw).decode
+
+
+class _Place:
+    """Where reading of one file stands."""
+
+    __slots__ = ("device", "folder", "generation", "inode", "line", "offset", "seq", "size")
+
+    def __init__(self, folder: str, device: int, inode: int, generation: int, offset: int, seq: int, line: int) -> None:
+        self.folder = folder
+        self.device = device
+        self.inode = inode
+        self.generation = generation
+        self.offset = offset
+        self.seq = seq
+        self.line = line
+        self.size = 0
+
+
+class _Entry(NamedTuple):
+    order: int  # the line's ticket; of a bad line that of the one before
+    place: _Place
+    offset: int
+    end: int
+    number: int
+    line: _Raw | None
+    problem: str
 
 
 def catch_up(
-    connection: sqlite3.Connection, journal_dir: str, *, progress: Callable[[int, int], None] | None = None
-) -> None:
-    """Folds what the journal has and the store lacks."""
-    raise NotImplementedError
+    connection: sqlite3.Connection,
+    journal_dir: str,
+    *,
+    progress: Progress | None = None,
+    batch_lines: int = BATCH_LINES,
+    batch_bytes: int = BATCH_BYTES,
+) -> Report:
+    """Folds everything that the journal has and the store lacks.
+
+    progress(done, total) is called after each batch, in bytes. Raises sqlite3.Error (nothing of the failed batch is kept), OSError.
+    """
+    work, total = _work(connection, journal_dir)
+    done = lines = sessions = 0
+    while work:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            batch = _Batch(connection, journal_dir, batch_lines, batch_bytes)
+            while work and not batch.full:
+                if batch.session(work[-1]):
+                    work.pop()
+                    sessions += 1
+            batch.tables.flush()
+            connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+        done += batch.bytes
+        lines += batch.lines
+        if progress is not None:
+            progress(min(done, total), total)
+    return Report(lines, done, sessions)
+
+
+def _work(connection: sqlite3.Connection, journal_dir: str) -> tuple[list[str], int]:
+    """Keys of sessions with news, the first one last, and how many bytes there are to read."""
+    cursors = behind.known(connection)
+    current = behind.generation(journal_dir)
+    keys: dict[str, None] = {}
+    total = 0
+    for folder, key, status in behind.data_files(journal_dir):
+        cursor = cursors.pop((folder, key), None)
+        if cursor == (status.st_dev, status.st_ino, current, status.st_size):
+            continue
+        keys[key] = None
+        same = (
+            cursor is not None and cursor[:3] == (status.st_dev, status.st_ino, current) and cursor[3] <= status.st_size
+        )
+        total += status.st_size - (cursor[3] if same and cursor is not None else 0)
+    for _, key in cursors:  # their files are gone
+        keys[key] = None
+    return list(reversed(keys)), total
+
+
+class _Batch:
+    """One transaction's worth of folding."""
+
+    def __init__(self, connection: sqlite3.Connection, journal_dir: str, lines: int, size: int) -> None:
+        self.db = connection
+        self.journal_dir = journal_dir
+        self.tables = Tables(connection)
+        self.most_lines = lines
+        self.most_bytes = size
+        self.lines = 0
+        self.bytes = 0
+        self.generation = behind.generation(journal_dir)
+
+    @property
+    def full(self) -> bool:
+        return self.lines >= self.most_lines or self.bytes >= self.most_bytes
+
+    def session(self, key: str) -> bool:
+        """Folds on one session, as far as the batch goes. Gives whether it is done."""
+        source, seen, problems = self._source(key)
+        self.tables.source, self.tables.key = source, key
+        opened: list[tuple[int, _Place]] = []
+        try:
+            opened, whole = self._open(key, source)
+            if not whole:
+                self.tables.forget(source)
+                seen, problems = [], 0
+                for fd, place in opened:
+                    place.offset = place.seq = place.line = 0
+                    status = os.fstat(fd)
+                    place.device, place.inode, place.generation = status.st_dev, status.st_ino, self.generation
+            folder = _Session(self, key, source, seen, problems)
+            done = folder.run(opened)
+        finally:
+            for fd, _ in opened:
+                os.close(fd)
+        if opened:
+            self._save(source, folder, [place for _, place in opened])
+        else:
+            self.db.execute("DELETE FROM sources WHERE id = ?", (source,))
+        return done
+
+    def _source(self, key: str) -> tuple[int, list[list[int]], int]:
+        row = self.db.execute("SELECT id, seen, problems FROM sources WHERE key = ?", (key,)).fetchone()
+        if row is not None:
+            return row[0], msgspec.json.decode(row[1], type=list[list[int]]), row[2]
+        number = self.db.execute("INSERT INTO sources (key) VALUES (?)", (key,)).lastrowid
+        assert number is not None
+        return number, [], 0
+
+    def _open(self, key: str, source: int) -> tuple[list[tuple[int, _Place]], bool]:
+        """The session's files, and whether all that were read before are what they were."""
+        before = {
+            row[0]: _Place(*row)
+            for row in self.db.execute(
+                "SELECT folder, device, inode, generation, offset, seq, line FROM cursors WHERE source = ?", (source,)
+            )
+        }
+        opened: list[tuple[int, _Place]] = []
+        whole = True
+        for folder in self._folders(key):
+            try:
+                fd = read.open_session(self.journal_dir, read.SessionFile(folder, key))
+            except FileNotFoundError:
+                continue
+            except OSError as error:  # a link, another user's file, no permission
+                self._unreadable(source, f"{folder}/{key}{behind.SUFFIX}", error)
+                continue
+            status = os.fstat(fd)
+            place = before.pop(folder, None)
+            if place is None:
+                place = _Place(folder, status.st_dev, status.st_ino, self.generation, 0, 0, 0)
+            elif (place.device, place.inode, place.generation) != (status.st_dev, status.st_ino, self.generation) or place.offset > status.st_size:  # fmt: skip
+                whole = False
+            place.size = status.st_size
+            opened.append((fd, place))
+        return opened, whole and not before
+
+    def _folders(self, key: str) -> list[str]:
+        with os.scandir(self.journal_dir) as found:
+            names = sorted(f.name for f in found if is_day(f.name) or f.name == behind.IMPORTS)
+        return [name for name in names if os.path.lexists(f"{self.journal_dir}/{name}/{key}{behind.SUFFIX}")]
+
+    def _unreadable(self, source: int, file: str, error: OSError) -> None:
+        self.db.execute(
+            "DELETE FROM journal_problems WHERE source = ? AND file = ? AND kind = 'unreadable'", (source, file)
+        )
+        self.db.execute(
+            "INSERT INTO journal_problems (source, file, line, offset, kind, detail) VALUES (?, ?, 0, 0, 'unreadable', ?)",
+            (source, file, error.strerror or str(error)),
+        )
+
+    def _save(self, source: int, session: _Session, places: list[_Place]) -> None:
+        self.db.execute(
+            "UPDATE sources SET seen = ?, problems = ? WHERE id = ?",
+            (msgspec.json.encode(session.seen).decode(), session.problems, source),
+        )
+        self.db.executemany(
+            "INSERT OR REPLACE INTO cursors (source, folder, device, inode, generation, offset, seq, line) VALUES (?,?,?,?,?,?,?,?)",
+            [(source, p.folder, p.device, p.inode, p.generation, p.offset, p.seq, p.line) for p in places],
+        )
+
+
+class _Session:
+    """Folds the lines of one session's files."""
+
+    def __init__(self, batch: _Batch, key: str, source: int, seen: list[list[int]], problems: int) -> None:
+        self.batch = batch
+        self.tables = batch.tables
+        self.key = key
+        self.source = source
+        self.seen = seen
+        self.problems = problems
+        self.trace_id = fold.trace_id(key)
+
+    def run(self, opened: list[tuple[int, _Place]]) -> bool:
+        """Gives whether the end of all files was reached."""
+        streams = [_entries(fd, place) for fd, place in opened]
+        batch = self.batch
+        for entry in streams[0] if len(streams) == 1 else heapq.merge(*streams, key=lambda e: e.order):
+            place = entry.place
+            if entry.line is None:
+                self._problem(entry, "unreadable", entry.problem)
+            else:
+                self._line(entry, entry.line)
+                place.seq = entry.line.seq
+            place.offset, place.line = entry.end, entry.number
+            batch.lines += 1
+            batch.bytes += entry.end - entry.offset
+            if batch.full:
+                return False
+        return True
+
+    def _line(self, entry: _Entry, line: _Raw) -> None:
+        us = micros(line.ts)
+        if us is None or not 0 < line.seq < _SEQ_MOST:
+            self._problem(entry, "unknown", "a time stamp or ticket that is none")
+            return
+        order = mark(self.seen, line.seq)
+        if order == "again":
+            self._problem(entry, "duplicate", f"ticket {line.seq} was there before")
+            return
+        if order == "late":
+            self._problem(entry, "reordered", f"ticket {line.seq} comes late")
+        try:
+            self._fold(entry, line, us)
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+            self._problem(entry, "unknown", str(error)[:300] or type(error).__name__)
+
+    def _fold(self, entry: _Entry, line: _Raw, us: int) -> None:
+        tables = self.tables
+        kind, data = line.type, line.data
+        if kind == journal_line.RECEIVED:
+            held = tables.find(self.trace_id)
+            state = fold.hook(tables, held.state if held else None, self.key, line.seq, line.ts, us, data)
+            if held is None and state is not None and tables.find(state.id) is None:
+                tables.hold(state)
+        elif kind.startswith(("trace.", "fork.")):
+            name = self._named(data)
+            held = tables.find(name)
+            if held is not None and held.source != self.source:
+                raise recorded.Refused(f"the trace {name} belongs to another file")
+            state = recorded.apply(tables, held.state if held else None, kind, line.seq, line.ts, us, data)
+            if held is None and state is not None:
+                tables.hold(state)
+        elif kind.startswith("eval."):
+            event = data.get("event")
+            if not isinstance(event, dict):
+                raise recorded.Refused("the line has no event")
+            if not event.get("evaluated_at"):
+                event["evaluated_at"] = fold.millis(line.ts)
+            tables.evaluation(self._named(data), line.seq, event)
+        elif kind == journal_line.GAP:
+            self._problem(
+                entry, "gap", f"{data.get('reason')}, {data.get('bytes', data.get('lines', '?'))} bytes or lines"
+            )
+        elif kind != journal_line.NOTE:
+            raise recorded.Refused(f"unknown type {kind[:80]}")
+
+    def _named(self, data: dict[str, object]) -> str:
+        name = data.get("trace")
+        problem = protocol.id_problem(name)
+        if problem is not None:
+            raise recorded.Refused(problem)
+        return str(name)
+
+    def _problem(self, entry: _Entry, kind: str, detail: str) -> None:
+        self.problems += 1
+        if self.problems > PROBLEMS_MOST:
+            return
+        self.batch.db.execute(
+            "INSERT INTO journal_problems (source, file, line, offset, kind, detail) VALUES (?,?,?,?,?,?)",
+            (self.source, f"{entry.place.folder}/{self.key}{behind.SUFFIX}", entry.number, entry.offset, kind, detail),
+        )
+
+
+def mark(seen: list[list[int]], seq: int) -> str:
+    """Notes a ticket in a sorted list of ranges. Gives `new`, `late` (smaller than one before) or `again`."""
+    if not seen or seq > seen[-1][1] + 1:
+        seen.append([seq, seq])
+        if len(seen) > PROBLEMS_MOST:  # a hostile file; what lies between the first two is given up
+            seen[0:2] = [[seen[0][0], seen[1][1]]]
+        return "new"
+    if seq == seen[-1][1] + 1:
+        seen[-1][1] = seq
+        return "new"
+    for index, (low, high) in enumerate(seen):
+        if low <= seq <= high:
+            return "again"
+        if seq < low:
+            seen.insert(index, [seq, seq])
+            break
+    merged: list[list[int]] = []
+    for low, high in seen:
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1][1] = max(merged[-1][1], high)
+        else:
+            merged.append([low, high])
+    seen[:] = merged
+    return "late"
+
+
+def _entries(fd: int, place: _Place) -> Iterator[_Entry]:
+    """Complete lines from the place on."""
+    number, order = place.line, place.seq
+    for offset, end, raw in _raw_lines(fd, place.offset, place.size):
+        number += 1
+        if raw is None:
+            yield _Entry(order, place, offset, end, number, None, f"longer than {LINE_BYTES >> 20} MiB")
+            continue
+        line, problem = _read_line(raw)
+        if line is not None:
+            order = line.seq
+        yield _Entry(order, place, offset, end, number, line, problem)
+
+
+def _read_line(raw: bytes) -> tuple[_Raw | None, str]:
+    """The line in these bytes, else why there is none."""
+    try:
+        return _decode(raw), ""
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass  # half a surrogate pair, which the quick decoder does not take, or no line at all
+    try:
+        found = journal_line.parse(raw)
+        data = _clean(found.data)
+    except (journal_line.BadLine, RecursionError) as error:
+        return None, str(error)[:300] or "nested too deep"
+    assert isinstance(data, dict)
+    return _Raw(str(_clean(found.ts)), found.seq, str(_clean(found.type)), data), ""
+
+
+def _clean(value: object) -> object:
+    """Half surrogate pairs become U+FFFD: neither SQLite nor a terminal takes them. The journal keeps what was said."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_clean(k): _clean(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_clean(v) for v in value]
+    return value
+
+
+def _raw_lines(fd: int, start: int, size: int) -> Iterator[tuple[int, int, bytes | None]]:
+    """(offset, end, line) of complete lines up to size; None for one that is too long to be kept in memory."""
+    offset = position = start
+    parts: list[bytes] = []
+    length = 0
+    while position < size and (chunk := os.pread(fd, min(_CHUNK, size - position), position)):
+        position += len(chunk)
+        if b"\n" not in chunk:
+            length += len(chunk)
+            if length <= LINE_BYTES:
+                parts.append(chunk)
+            else:
+                parts.clear()
+            continue
+        parts.append(chunk)
+        *whole, rest = (b"".join(parts) if length <= LINE_BYTES else chunk).split(b"\n")
+        for index, raw in enumerate(whole):
+            if index == 0 and length > LINE_BYTES:
+                end = position - len(chunk) + len(raw) + 1
+                yield offset, end, None
+            else:
+                end = offset + len(raw) + 1
+                yield offset, end, raw
+            offset = end
+        parts, length = [rest], len(rest)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from guardhook.store import model, schema
 from guardhook.store.errors import Ambiguous, BadQuery, NotFound
-from guardhook.store.model import Decision, Evaluation, Happening, Problem, Run, Snapshot, Step, Trace
+from guardhook.store.model import Evaluation, Happening, Problem, Run, Snapshot, Step, Trace
 
 IDLE_SECONDS = 30 * 60
 SORTS = {
@@ -87,7 +87,7 @@ class Store:
         wanted = trace_id.strip()
         if not wanted:
             raise NotFound("no trace has a blank id", self.path)
-        found = self._traces("id = :id", {"id": trace_id}, "LIMIT 1") or self._traces(
+        found = self._fetch("id = :id", {"id": trace_id}, "LIMIT 1") or self._fetch(
             # A range instead of LIKE: no character of an id is special, and the index is used.
             "id >= :id AND substr(id, 1, length(:id)) = :id",
             {"id": trace_id},
@@ -100,7 +100,7 @@ class Store:
             raise Ambiguous(f"several traces start with {trace_id!r}, among them {names[0]} and {names[1]}", names)
         return found[0]
 
-    def list(self, filter: Filter = Filter(), *, sort: str | None = None, limit: int = 25, offset: int = 0) -> Page:  # noqa: B008
+    def traces(self, filter: Filter = Filter(), *, sort: str | None = None, limit: int = 25, offset: int = 0) -> Page:  # noqa: B008
         """Traces in order. sort is a key of SORTS, with `-` in front for descending; None is newest first. limit -1 is all.
 
         Raises BadQuery for an unknown sort key or status.
@@ -108,13 +108,13 @@ class Store:
         where, values = self._where(filter)
         order = self._order(sort)
         total = self.connection.execute(f"SELECT COUNT(*) FROM agent_traces WHERE {where}", values).fetchone()[0]
-        items = self._traces(
+        items = self._fetch(
             where, {**values, "limit": limit, "offset": offset}, f"ORDER BY {order} LIMIT :limit OFFSET :offset"
         )
         return Page(items, total)
 
     def iterate(self, filter: Filter = Filter(), *, sort: str | None = None) -> Iterator[Trace]:  # noqa: B008
-        """As `list` without a limit, one at a time. Raises BadQuery."""
+        """As `traces` without a limit, one at a time. Raises BadQuery."""
         where, values = self._where(filter)
         rows = self.connection.execute(
             f"SELECT {_TRACE} FROM agent_traces WHERE {where} ORDER BY {self._order(sort)}", values
@@ -123,12 +123,12 @@ class Store:
 
     def newest_running(self) -> Trace | None:
         """The trace that `watch` follows when none is named: running, no fork, started last."""
-        rows = self._traces(
+        rows = self._fetch(
             "shown_status = 'running' AND parent_trace_id IS NULL", {}, "ORDER BY started_us DESC, id LIMIT 1"
         )
         return rows[0] if rows else None
 
-    def _traces(self, where: str, values: dict[str, object], rest: str) -> list[Trace]:
+    def _fetch(self, where: str, values: dict[str, object], rest: str) -> list[Trace]:
         sql = f"SELECT {_TRACE} FROM agent_traces WHERE {where} {rest}"
         return [_trace(row) for row in self.connection.execute(sql, {"idle": self._idle(), **values})]
 
@@ -246,7 +246,7 @@ class Store:
             " WHERE trace_id = ? ORDER BY evaluated_at DESC, rowid DESC",
             (trace.id,),
         )
-        return [Evaluation(*row[:5], bool(row[5]), *row[6:]) for row in rows]
+        return [Evaluation._make((*row[:5], bool(row[5]), *row[6:])) for row in rows]
 
     def happenings(
         self, trace: Trace, first: int | None = None, last: int | None = None, *, event: str | None = None
