@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _codecs import utf_16_le_decode
+
 _LIMIT = 64 * 1024
 _B64 = {c: i for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")} | {
     "-": 62,
@@ -11,18 +13,23 @@ _B32 = {c: i for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")}
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
+def _utf16(data: bytes) -> str:
+    """UTF-16 as PowerShell wants it. Asked for by name, this codec is a module in Python, which the hook program is without."""
+    return utf_16_le_decode(data, "strict", True)[0]
+
+
 def _text(data: bytes) -> str | None:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         try:
-            text = data.decode("utf-16-le")
+            text = _utf16(data)
         except UnicodeDecodeError:
             return None
         return text if text.isprintable() else None
     if data[1:2] == b"\0" and len(data) % 2 == 0:
         try:
-            text = data.decode("utf-16-le")
+            text = _utf16(data)
         except UnicodeDecodeError:
             return None
     return text.replace("\0", "")

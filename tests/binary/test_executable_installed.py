@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -283,3 +284,22 @@ def test_checksums_and_bill_of_materials(executable: Path) -> None:
 def test_path_of_the_client_does_not_matter(installed: Installed) -> None:
     assert is_deny(installed.ask(call(DEADLY), env={"PATH": "/nonexistent"}))
     assert PATH.startswith("/usr/local")
+
+
+def test_commands_in_utf_16_are_read(own_install: Installed) -> None:
+    encoded = base64.b64encode("Get-ChildItem C:\\Temp".encode("utf-16-le")).decode()
+    own_install.ask(call(f"pwsh -NoProfile -EncodedCommand {encoded}"))
+    (line,) = own_install.lines()
+    kinds = [effect["kind"] for effect in line["data"]["effects"]]  # type: ignore[index]
+    assert "unverified" not in kinds
+    assert "run" in kinds
+
+
+@pytest.mark.parametrize("name", ["\u0416-\u00e9", "\U0001f600", "\udcff\udc80"], ids=["letters", "emoji", "not UTF-8"])
+def test_folders_of_any_name(own_install: Installed, tmp_path: Path, name: str) -> None:
+    project = tmp_path / name / "sub"
+    project.mkdir(parents=True)
+    (tmp_path / name / ".git").mkdir()
+    assert own_install.ask(call(HARMLESS, cwd=str(project))) == SILENT
+    assert is_deny(own_install.ask(call(DEADLY, cwd=str(project))))
+    assert [line["data"]["root"] for line in own_install.lines()] == [str(tmp_path / name)] * 2
