@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from guardhook.core import limits
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # How much the analyser may read from disk for one event. The number of looks is bounded, not the time: see core.limits.
 FILES = 16
 LOOKS = 256
@@ -65,13 +69,24 @@ class Facts:
 class DiskFacts(Facts):
     """Facts from the real file system. Anything that can't be told within the budget is not known."""
 
-    __slots__ = ("_bytes", "_files", "_looks")
+    __slots__ = ("_bytes", "_files", "_looks", "_person")
 
-    def __init__(self, **known: object) -> None:
+    def __init__(self, *, person: Callable[[], tuple[str, str]] | None = None, **known: object) -> None:
+        """person gives home folder and user name, and is only called when one of them is asked for."""
         super().__init__(**known)  # type: ignore[arg-type]
+        if person is not None:
+            self._person = person
+            del self.home, self.user
         self._files = FILES
         self._looks = LOOKS
         self._bytes = TOTAL_BYTES
+
+    def __getattr__(self, name: str) -> str:
+        if name not in ("home", "user"):
+            raise AttributeError(name)
+        home, self.user = self._person()
+        self.home = home.rstrip("/") or "/"
+        return self.home if name == "home" else self.user
 
     def _look(self) -> bool:
         self._looks -= 1

@@ -13,6 +13,40 @@ TYPE_CHECKING = False  # `typing` costs more than the whole gate; type checkers 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    class Pattern:
+        """For type checkers: what a restored pattern can do."""
+
+        def search(
+            self,
+            string: str,
+            pos: int | None = None,
+            endpos: int | None = None,
+            flags: int = 0,
+            partial: bool = False,
+            concurrent: bool | None = None,
+            timeout: float | None = None,
+        ) -> MatchObject | None:
+            raise TypeError
+
+        def match(
+            self,
+            string: str,
+            pos: int | None = None,
+            endpos: int | None = None,
+            flags: int = 0,
+            partial: bool = False,
+            concurrent: bool | None = None,
+            timeout: float | None = None,
+        ) -> MatchObject | None:
+            raise TypeError
+
+    class MatchObject:
+        """For type checkers: what a match can tell."""
+
+        def span(self, group: int = 0) -> tuple[int, int]:
+            raise TypeError
+
+
 _engine: object = None
 
 
@@ -74,38 +108,3 @@ def freeze(pattern: object) -> tuple[object, ...]:
     except ValueError:
         raise ValueError("patterns with named lists can't be kept") from None
     return data
-
-
-class Pattern:
-    """For type checkers: what a restored pattern can do."""
-
-    def search(
-        self,
-        string: str,
-        pos: int | None = None,
-        endpos: int | None = None,
-        flags: int = 0,
-        partial: bool = False,
-        concurrent: bool | None = None,
-        timeout: float | None = None,
-    ) -> MatchObject | None:
-        raise TypeError
-
-    def match(
-        self,
-        string: str,
-        pos: int | None = None,
-        endpos: int | None = None,
-        flags: int = 0,
-        partial: bool = False,
-        concurrent: bool | None = None,
-        timeout: float | None = None,
-    ) -> MatchObject | None:
-        raise TypeError
-
-
-class MatchObject:
-    """For type checkers: what a match can tell."""
-
-    def span(self, group: int = 0) -> tuple[int, int]:
-        raise TypeError

@@ -11,11 +11,10 @@ if TYPE_CHECKING:
 
 def facts_of(folders: Folders, root: str | None, program: str, marked: dict[str, str]) -> DiskFacts:
     """root is the project's; program the folder of the running program; marked what the session brought to disk before."""
-    home, user = person()
     own = [folders.data, folders.config, folders.system]
     if program.endswith("/bin"):
         own.append(program + "/guardhook")
-    return DiskFacts(home=home, user=user, project_root=root, guard_paths=tuple(dict.fromkeys(own)), marked=marked)
+    return DiskFacts(person=person, project_root=root, guard_paths=tuple(dict.fromkeys(own)), marked=marked)
 
 
 def person() -> tuple[str, str]:

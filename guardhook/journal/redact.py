@@ -15,7 +15,11 @@ from __future__ import annotations
 import time
 
 from guardhook.core import limits
-from guardhook.core.restore import Pattern, restore
+from guardhook.core.restore import restore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from guardhook.core.restore import Pattern
 
 Row = tuple[str, str, tuple[str, ...], tuple[str, ...], "tuple[object, ...] | None", int]
 
