@@ -6,19 +6,20 @@ falls back on PyInstaller's bootloader, which is about twice as slow to start.
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
 import marshal
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tempfile
 from pathlib import Path
 from types import CodeType
 
 import closure
+import static_code
 
 from guardhook.harness.contents import Item
 from guardhook.harness.launcher import source_folder
@@ -31,6 +32,9 @@ CODECS = {
     "encodings.utf_8": STDLIB / "encodings" / "utf_8.py",
 }
 RPATH = "-Wl,-rpath,@loader_path" if os.uname().sysname == "Darwin" else "-Wl,-rpath,$ORIGIN"
+
+# Addresses that are known when linking: else the loader would rewrite every pointer in the modules, a hook's worth of work.
+FIXED = ["-no-pie"] if sys.platform == "linux" else []
 
 
 class EmbedError(Exception):
@@ -47,14 +51,14 @@ def build(found: closure.Closure) -> list[Item]:
         raise EmbedError("there is no C compiler")
     said = "the interpreter has neither a static nor a shared library"
     with tempfile.TemporaryDirectory() as work:
-        Path(work, "frozen.h").write_text(
-            frozen_header({**CODECS, **found.modules}, sorted(found.extensions)), encoding="ascii"
-        )
         for library, shared in libraries():
+            header = frozen_header(CODECS, found, static=not shared and static_code.usable())
+            Path(work, "frozen.h").write_text(header, encoding="ascii")
             target = Path(work, "guardhook-hook")
             words = [compiler, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{headers}", f"-I{work}"]
             words += ["-o", str(target), str(source_folder() / "hook.c"), str(library)]
-            words += [RPATH] if shared else ["-Wl,--export-dynamic", *system_libraries()]
+            words += [f"-DLINKED_STATICALLY={int(not shared)}"]
+            words += [RPATH] if shared else ["-Wl,--export-dynamic", *FIXED, *system_libraries()]
             done = subprocess.run(words, capture_output=True, text=True)
             if done.returncode == 0:
                 items = [Item("guardhook-hook", 0o500, stripped(target, work))]
@@ -66,6 +70,7 @@ def build(found: closure.Closure) -> list[Item]:
                 ]
                 return items
             said = next((line for line in done.stderr.splitlines() if "error" in line), "linking failed")
+            print(f"build/embed: {library.name} can't be used: {said}", file=sys.stderr)
     raise EmbedError(said)
 
 
@@ -96,27 +101,57 @@ def stripped(path: Path, work: str) -> bytes:
     return copy.read_bytes()
 
 
-def frozen_header(modules: dict[str, Path], extensions: list[str]) -> str:
-    """frozen.h: the modules' code objects as arrays, without docstrings and without the paths of this machine."""
+def frozen_header(codecs: dict[str, Path], found: closure.Closure, *, static: bool) -> str:
+    """frozen.h: the modules' code without docstrings and without the paths of this machine; the gate's as C data if `static`."""
     lines = [f'#define ENTRY "{closure.ENTRY}"']
     rows = []
-    for number, (name, path) in enumerate(sorted(modules.items())):
-        data = marshal.dumps(code_of(name, path))
-        lines.append(f"static const unsigned char M{number}[] = {{{','.join(map(str, data))}}};")
+    writer = static_code.Writer()
+    for number, (name, path) in enumerate(sorted({**codecs, **found.modules}.items())):
+        code = code_of(name, path)
         package = int(path.name == "__init__.py")
-        rows.append(f'    {{.name = "{name}", .code = M{number}, .size = {len(data)}, .is_package = {package}}},')
+        if static and name not in codecs:
+            rows.append(f'{{.name = "{name}", .is_package = {package}, .get_code = {writer.module(number, code)}}},')
+            continue
+        data = marshal.dumps(code)
+        lines.append(f"static const unsigned char M{number}[] = {{{','.join(map(str, data))}}};")
+        rows.append(f'{{.name = "{name}", .code = M{number}, .size = {len(data)}, .is_package = {package}}},')
+    if static:
+        lines += writer.lines
     lines += ["static const struct _frozen MODULES[] = {", *rows, "    {.name = NULL}};"]
-    names = "".join(f'"{name}", ' for name in extensions)
+    names = "".join(f'"{name}", ' for name in sorted(found.extensions))
     lines.append(f"static const char *const EXTENSIONS[] = {{{names}NULL}};")
     return "\n".join(lines) + "\n"
 
 
 def code_of(name: str, path: Path) -> CodeType:
-    """The compiled module. `from __future__ import annotations` becomes the compiler flag that it stands for: the statement
-    itself would load a module at run time."""
-    tree = ast.parse(path.read_bytes(), f"<{name}>")
-    kept = [n for n in tree.body if not (isinstance(n, ast.ImportFrom) and n.module == "__future__")]
-    flags = __future__.annotations.compiler_flag if len(kept) < len(tree.body) else 0
-    tree.body = kept
-    code: CodeType = compile(tree, f"<{name}>", "exec", flags=flags, dont_inherit=True, optimize=2)
-    return code
+    """The compiled module, without what only people and type checkers read: docstrings, annotations, line numbers."""
+    tree = Unannotated().visit(ast.parse(path.read_bytes(), f"<{name}>"))
+    code: CodeType = compile(ast.fix_missing_locations(tree), f"<{name}>", "exec", dont_inherit=True, optimize=2)
+    return without_lines(code)
+
+
+class Unannotated(ast.NodeTransformer):
+    """Drops annotations, and with them `from __future__ import annotations`, which loads a module at run time."""
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        return None if node.module == "__future__" else node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        self.generic_visit(node)
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+
+def without_lines(code: CodeType) -> CodeType:
+    """The code without the table of line numbers: no hook prints a traceback, and every exception would look into it."""
+    consts = tuple(without_lines(c) if isinstance(c, CodeType) else c for c in code.co_consts)
+    return code.replace(co_linetable=b"", co_consts=consts)

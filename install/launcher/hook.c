@@ -21,6 +21,9 @@
  * file as <name with / for .>.so; #define ENTRY "module" */
 #include "frozen.h"
 
+/* The interpreter's first phase alone, where its inner workings are known and can be linked. */
+#define CORE_ONLY (LINKED_STATICALLY && PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000)
+
 static int enforcing;
 static char folder[PATH_MAX];
 static PyObject *modules; /* sys.modules */
@@ -91,7 +94,7 @@ static PyObject *run_frozen(const struct _frozen *found) {
     PyObject *space = PyModule_GetDict(module);
     PyObject *package = PyUnicode_FromString(found->is_package ? name : parent);
     PyObject *places = found->is_package ? PyList_New(0) : NULL;
-    PyObject *code = PyMarshal_ReadObjectFromString((const char *)found->code, found->size);
+    PyObject *code = found->get_code != NULL ? found->get_code() : PyMarshal_ReadObjectFromString((const char *)found->code, found->size);
     PyObject *result = NULL;
     if (package != NULL && code != NULL && PyDict_SetItemString(space, "__builtins__", PyEval_GetBuiltins()) == 0 &&
         PyDict_SetItemString(space, "__package__", package) == 0 &&
@@ -112,30 +115,37 @@ static PyObject *run_frozen(const struct _frozen *found) {
     return module;
 }
 
-/* As run_frozen, for a C extension: what importlib does with one whose place is known. */
+/* As run_frozen, for C modules, built in or beside this file: what importlib does with one whose place is known. */
+static PyObject *load_compiled(const char *name, const char *path) {
+    PyObject *imp = PyImport_ImportModule("_imp"), *kind = PySys_GetObject("implementation");
+    PyObject *facts = Py_BuildValue("{s:s,s:s}", "name", name, "origin", path == NULL ? "built-in" : path), *none = PyTuple_New(0);
+    PyObject *spec = facts == NULL || none == NULL || kind == NULL ? NULL : PyObject_Call((PyObject *)Py_TYPE(kind), none, facts);
+    PyObject *module = NULL, *done = NULL;
+    if (spec != NULL && imp != NULL) module = PyObject_CallMethod(imp, path == NULL ? "create_builtin" : "create_dynamic", "O", spec);
+    if (module != NULL && path != NULL) {
+        PyObject *where = PyUnicode_FromString(path);
+        if (where == NULL || PyObject_SetAttrString(module, "__file__", where) != 0) Py_CLEAR(module);
+        Py_XDECREF(where);
+    }
+    if (module != NULL && PyDict_SetItemString(modules, name, module) == 0)
+        done = PyObject_CallMethod(imp, path == NULL ? "exec_builtin" : "exec_dynamic", "O", module);
+    Py_XDECREF(imp);
+    Py_XDECREF(facts);
+    Py_XDECREF(none);
+    Py_XDECREF(spec);
+    if (done == NULL || hang_in(name, module) != 0) return NULL;
+    Py_DECREF(done);
+    Py_DECREF(module); /* sys.modules has it */
+    return module;
+}
+
 static PyObject *load_extension(const char *name) {
     char path[PATH_MAX];
     int used = snprintf(path, sizeof path, "%s/%s.so", folder, name);
     if (used < 0 || (size_t)used >= sizeof path) return NULL;
     for (char *dot = path + strlen(folder) + 1; *dot != 0 && strcmp(dot, ".so") != 0; dot++)
         if (*dot == '.') *dot = '/';
-    PyObject *imp = PyImport_ImportModule("_imp"), *kind = PySys_GetObject("implementation");
-    PyObject *facts = Py_BuildValue("{s:s,s:s}", "name", name, "origin", path), *none = PyTuple_New(0);
-    PyObject *spec = facts == NULL || none == NULL || kind == NULL ? NULL : PyObject_Call((PyObject *)Py_TYPE(kind), none, facts);
-    PyObject *module = spec == NULL || imp == NULL ? NULL : PyObject_CallMethod(imp, "create_dynamic", "O", spec);
-    PyObject *where = PyUnicode_FromString(path), *done = NULL;
-    if (module != NULL && where != NULL && PyObject_SetAttrString(module, "__file__", where) == 0 &&
-        PyDict_SetItemString(modules, name, module) == 0)
-        done = PyObject_CallMethod(imp, "exec_dynamic", "O", module);
-    Py_XDECREF(imp);
-    Py_XDECREF(facts);
-    Py_XDECREF(none);
-    Py_XDECREF(spec);
-    Py_XDECREF(where);
-    if (done == NULL || hang_in(name, module) != 0) return NULL;
-    Py_DECREF(done);
-    Py_DECREF(module); /* sys.modules has it */
-    return module;
+    return load_compiled(name, path);
 }
 
 /* The module of that name if it is one of ours: borrowed; NULL without an exception if it isn't. */
@@ -146,6 +156,8 @@ static PyObject *import_name(const char *name) {
     if (found != NULL) return run_frozen(found);
     for (const char *const *extension = EXTENSIONS; *extension != NULL; extension++)
         if (strcmp(*extension, name) == 0) return load_extension(name);
+    for (const struct _inittab *row = PyImport_Inittab; row->name != NULL; row++)
+        if (strcmp(row->name, name) == 0) return load_compiled(name, NULL);
     return NULL;
 }
 
@@ -177,6 +189,27 @@ static PyObject *import(PyObject *self, PyObject *arguments, PyObject *keywords)
 }
 
 static PyMethodDef IMPORT = {"__import__", (PyCFunction)(void (*)(void))import, METH_VARARGS | METH_KEYWORDS, NULL};
+
+#if CORE_ONLY
+/* The interpreter's second phase makes what a hook never uses: streams for stdin, stdout and stderr, codecs written in Python, and
+ * importers that search folders and archives. It takes as long as the gate itself, so it is left out. What else comes of that phase
+ * and is used stands here: the signal module's constants, and what `sys` tells of the process. Codecs are still found when
+ * one is asked for, since CODECS (build/embed.py) are frozen modules.
+ */
+extern int _PySignal_Init(int install_signal_handlers);
+
+static void tell_sys(int argc, char **argv, const wchar_t *own, const wchar_t *home) {
+    PyObject *words = PyList_New(0), *program = PyUnicode_FromWideChar(own, -1), *place = PyUnicode_FromWideChar(home, -1);
+    PyObject *places = place == NULL ? NULL : Py_BuildValue("[O]", place);
+    if (words == NULL || program == NULL || places == NULL) fail("out of memory");
+    for (int i = 0; i < argc; i++) {
+        PyObject *word = PyUnicode_DecodeUTF8(argv[i], (Py_ssize_t)strlen(argv[i]), "surrogateescape");
+        if (word == NULL || PyList_Append(words, word) != 0) fail("out of memory");
+    }
+    if (PySys_SetObject("argv", words) != 0 || PySys_SetObject("executable", program) != 0 || PySys_SetObject("path", places) != 0)
+        fail("out of memory");
+}
+#endif
 
 int main(int argc, char **argv) {
     static char path[PATH_MAX];
@@ -212,7 +245,14 @@ int main(int argc, char **argv) {
     config.module_search_paths_set = 1;
     check(PyWideStringList_Append(&config.module_search_paths, home));
     check(PyConfig_SetBytesArgv(&config, argc, argv));
+#if CORE_ONLY
+    config._init_main = 0;
     check(Py_InitializeFromConfig(&config));
+    if (_PySignal_Init(0) != 0) fail("signals can't be set up");
+    tell_sys(argc, argv, own, home);
+#else
+    check(Py_InitializeFromConfig(&config));
+#endif
 
     PyObject *shipped = PyUnicode_FromWideChar(home, -1);
     if (shipped == NULL || PySys_SetObject("frozen", Py_True) != 0 || PySys_SetObject("_MEIPASS", shipped) != 0) fail("out of memory");

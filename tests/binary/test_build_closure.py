@@ -46,11 +46,22 @@ def test_imports_for_type_checkers_only_do_not_count(tmp_path: Path, monkeypatch
     assert set(closure.find("guardhook.hot").modules) == {"guardhook", "guardhook.hot"}
 
 
-def test_compiled_modules_load_nothing_for_their_annotations(tmp_path: Path) -> None:
+def test_compiled_modules_carry_only_what_runs(tmp_path: Path) -> None:
     source = tmp_path / "m.py"
-    source.write_text("from __future__ import annotations\n\n\ndef f(x: Undefined) -> None: ...\n")
+    source.write_text(
+        '"""Text."""\n'
+        "from __future__ import annotations\n\n\n"
+        "class C:\n    a: Undefined\n    b: Undefined = 1\n\n\n"
+        "def f(x: Undefined, *y: Undefined, z: Undefined = 2) -> Undefined:\n"
+        "    here: Undefined = x\n    there: Undefined\n    C.c: Undefined = 3\n    return here, y, z\n"
+    )
     code = embed.code_of("m", source)
     assert "__future__" not in code.co_names
-    space: dict[str, object] = {}
+    assert not list(code.co_lines())
+    space: dict[str, object] = {"__name__": "m"}
     exec(code, space)
-    assert space["f"].__annotations__ == {"x": "Undefined", "return": "None"}  # type: ignore[attr-defined]
+    f, c = space["f"], space["C"]
+    assert f.__annotations__ == {}  # type: ignore[attr-defined]
+    assert f(1, 5) == (1, (5,), 2)  # type: ignore[operator]
+    assert (c.b, c.c) == (1, 3)  # type: ignore[attr-defined]
+    assert "__annotations__" not in space
