@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from guardhook.analysis import links
 from guardhook.analysis.nodes import HOLE, Unparsable
 from guardhook.analysis.paths import locate
 from guardhook.analysis.targets import note_write
@@ -58,6 +59,10 @@ def analyse(event: Event, facts: Facts) -> list[Effect]:
         walker.effects.append(
             Effect("unverified", detail=f"the analyser failed: {type(error).__name__}", flags=frozenset(("internal",)))
         )
+    try:
+        links.follow(walker)
+    except Exception as error:
+        walker.emit("unverified", flags=frozenset(("internal",)), detail=f"links: {type(error).__name__}")
     facts.brought = _brought(walker)
     return distinct(walker.effects)
 

@@ -33,6 +33,7 @@ PATH_FLAGS = {
     "history": "the history of a shell or program",
     "remote": "on another machine",
     "container": "inside a container",
+    "link": "reached through a symbolic link",
 }
 _CHANGE = {
     "recursive": "with everything below",

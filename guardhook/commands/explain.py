@@ -279,7 +279,7 @@ def _judge(
     from guardhook.gate import hook, judge
     from guardhook.gate.facts import facts_of
 
-    facts = facts_of(folders, root, hook.PROGRAM, {})
+    facts = facts_of(folders, root, event.cwd, hook.PROGRAM, {})
     verdict, effects = judge.decide(sets, event, facts, allow_empty=bool(broken), data_folder=folders.data)
     if broken:
         verdict = judge.fault("policies", broken)

@@ -47,7 +47,7 @@ def command(
     from guardhook.gate.facts import facts_of
 
     try:
-        effects = analyse(event, facts_of(folders, root, hook.PROGRAM, {}))
+        effects = analyse(event, facts_of(folders, root, event.cwd, hook.PROGRAM, {}))
         verdict = match.judge(sets, event, effects, time.time())
     except Exception as error:  # status 1 means that a policy denied, so a fault must not end with it
         fail(f"policy evaluation failed: {type(error).__name__}: {error}; an enforcing hook blocks", as_json=as_json)

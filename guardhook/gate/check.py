@@ -133,7 +133,7 @@ def judge(folders: Folders, event: Event, *, allow_empty: bool) -> tuple[Verdict
     # The hook lets events that are no tool call pass when there is no policy; a script asked for a verdict.
     if not allow_empty and not any(one.policies for one in (base, *sets)):
         return judge_module.fault("policies", "no policy is enabled, so nothing can be allowed"), [], base
-    facts = facts_of(folders, root, hook_module.PROGRAM, {})
+    facts = facts_of(folders, root, event.cwd, hook_module.PROGRAM, {})
     verdict, effects = judge_module.decide(
         [base, *sets], event, facts, allow_empty=allow_empty, data_folder=folders.data
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posix
 import sys
 import time
-from _signal import ITIMER_REAL, SIG_IGN, SIGALRM, SIGPIPE, setitimer, signal
+from _signal import ITIMER_REAL, SIG_IGN, SIG_UNBLOCK, SIGALRM, SIGPIPE, pthread_sigmask, setitimer, signal
 
 from guardhook.core import folders as folders_module
 from guardhook.core import limits
@@ -61,6 +61,7 @@ class Hook:
     def run(self) -> NoReturn:
         signal(SIGPIPE, SIG_IGN)
         signal(SIGALRM, self._alarm)
+        pthread_sigmask(SIG_UNBLOCK, (SIGALRM,))  # whoever started this may have blocked it, and the timer with it
         if not self.enforce:
             setitimer(ITIMER_REAL, limits.STDIN_OBSERVING)
         else:
@@ -154,7 +155,7 @@ class Hook:
         self.root = pinned or current
         who = (self.folders.data, event.dialect, event.session, event.cwd)
         known = marks.read(*who)
-        facts = facts_of(self.folders, self.root, PROGRAM, known)
+        facts = facts_of(self.folders, self.root, event.cwd, PROGRAM, known)
         verdict, self.effects = judge.decide(
             [self.compiled, *sets],
             event,
