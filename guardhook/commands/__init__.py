@@ -10,16 +10,21 @@ from guardhook import __version__
 
 # name -> (module below guardhook.commands, one line of help)
 TABLE: dict[str, tuple[str, str]] = {
+    "decisions": ("decisions", "What was decided in a trace, and by whom."),
     "doctor": ("doctor", "Prove that each harness is registered, trusted and fails closed."),
     "explain": ("explain", "Show what a command would do and how it would be judged."),
     "guard": ("guard", "Judge a step from a script; list and edit policies."),
     "hook": ("hook", "The hook itself: payload on stdin, answer in the harness's dialect."),
     "install": ("install", "Register guardhook in a harness."),
     "journal": ("journal", "Read and verify the journal."),
+    "list": ("list_", "List recorded traces."),
     "pause": ("pause", "Let reviews and your own policies pass for a while (for a person only)."),
     "policy": ("policy", "Compile and test policy files."),
+    "show": ("show", "Show a trace with its steps."),
+    "stats": ("stats", "The store in numbers."),
     "trust": ("trust", "Let the words of a project's policies reach the agent (for a person only)."),
     "uninstall": ("uninstall", "Take guardhook out of a harness."),
+    "why": ("why", "The steps that led to a step."),
 }
 
 

@@ -1,0 +1,54 @@
+"""`guardhook decisions`: what was decided in a trace, by the agent, a person or a policy."""
+
+from __future__ import annotations
+
+import click
+
+from guardhook.commands import reading
+from guardhook.store import Step
+
+
+@click.command("decisions")
+@click.argument("trace_id", metavar="ID")
+@reading.as_json
+@reading.directory
+def command(trace_id: str, as_json: bool, directory: str | None) -> None:
+    """List the decisions of a trace."""
+    from guardhook.views.text import one_line
+
+    with reading.opened(directory, as_json) as store:
+        trace = store.get(trace_id)
+        if as_json:
+            reading.print_json(
+                {"trace_id": trace.id, "decisions": [_shape(step, trace.id) for step in store.decisions(trace)]}
+            )
+            return
+        paint, width = reading.paint(), reading.width()
+        empty = True
+        for step in store.decisions(trace):
+            empty = False
+            by = f" ({step.decided_by})" if step.decided_by else ""
+            click.echo(f"#{step.step_number} {paint.bold(one_line(step.name, max(20, width - 30)))}{paint.dim(by)}")
+            if step.chosen is None:
+                continue
+            confidence = "" if step.confidence is None else f" ({step.confidence:.0%} sure)"
+            click.echo(f"   chose {one_line(step.chosen, width - 25)}{confidence}")
+            if step.rationale:
+                click.echo(f"   because {one_line(step.rationale, width - 11)}")
+            others = [o for o in map(_option, step.decision.options if step.decision else []) if o and o != step.chosen]
+            if others:
+                click.echo(f"   {paint.dim('instead of')} {one_line(', '.join(others), width - 14)}")
+        if empty:
+            click.echo("No decisions in this trace.")
+
+
+def _shape(step: Step, trace_id: str) -> dict[str, object]:
+    out: dict[str, object] = {"step_number": step.step_number, "name": step.name}
+    if step.decision is not None:
+        out.update(step.decision.as_dict(trace_id))
+    return out
+
+
+def _option(value: object) -> str | None:
+    option = value.get("option") if isinstance(value, dict) else None
+    return option if isinstance(option, str) else None

@@ -1,0 +1,100 @@
+"""`guardhook list`: what was recorded, newest first."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+
+from guardhook.commands import reading
+from guardhook.commands.output import say
+from guardhook.store import Page, Trace
+
+_ABANDONED_US = 30 * 60 * 1_000_000
+
+
+@click.command("list")
+@reading.filters
+@click.option(
+    "--sort", metavar="KEY", help="started_at, duration, tokens, cost or agent_name; with - in front descending."
+)
+@click.option(
+    "--limit", type=reading.Number(least=-1), default=25, show_default=True, metavar="N", help="At most N; -1 for all."
+)
+@click.option("--offset", type=reading.Number(least=0), default=0, metavar="N", help="Leave out the first N.")
+@reading.as_json
+@reading.directory
+def command(
+    status: str | None,
+    agent: str | None,
+    tag: str | None,
+    session: str | None,
+    since: str | None,
+    project: str | None,
+    sort: str | None,
+    limit: int,
+    offset: int,
+    as_json: bool,
+    directory: str | None,
+) -> None:
+    """List recorded traces."""
+    now = time.time()
+    chosen = reading.narrowed(
+        now, as_json, status=status, agent=agent, tag=tag, session=session, since=since, project=project
+    )
+    with reading.opened(directory, as_json, nothing={"items": [], "total": 0}) as store:
+        page = store.traces(chosen, sort=sort, limit=limit, offset=offset)
+        if as_json:
+            reading.print_json({"items": [trace.as_item() for trace in page.items], "total": page.total})
+        elif page.items:
+            _table(page, int(now * 1_000_000))
+        else:
+            say(
+                "no trace matches" if page.total == 0 and chosen != type(chosen)() else "no trace has been recorded yet"
+            )
+
+
+def _table(page: Page, now_us: int) -> None:
+    from rich.table import Table
+
+    from guardhook.views.terminal import cell, console
+    from guardhook.views.text import count, duration, relative
+
+    paint = reading.paint()
+    out = console(sys.stdout, reading.width(), colour=paint.on)
+    out.print(f"{len(page.items)} trace(s) found ({page.total} total)", highlight=False, markup=False)
+    table = Table(show_edge=False, pad_edge=False, header_style="bold" if paint.on else "")
+    table.add_column("ID", no_wrap=True, min_width=12)
+    table.add_column("Agent", no_wrap=True, overflow="ellipsis", max_width=40)
+    table.add_column("Status", no_wrap=True)
+    for name in ("Steps", "Duration", "Tokens"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("Started", no_wrap=True)
+    for trace in page.items:
+        table.add_row(
+            cell(trace.id, 12),
+            cell(trace.agent_name, 40),
+            cell(_status(trace, now_us), 24),
+            count(trace.step_count),
+            duration(trace.effective_duration_ms),
+            count(trace.effective_tokens),
+            relative(_started(trace), now_us),
+        )
+    out.print(table)
+
+
+def _started(trace: Trace) -> int | None:
+    from guardhook.store import instants
+
+    return instants.micros(trace.started_at)
+
+
+def _status(trace: Trace, now_us: int) -> str:
+    from guardhook.views.text import Paint
+
+    text = Paint(False).status(trace.status)
+    started = _started(trace)
+    if trace.status == "running" and not trace.live and started is not None and now_us - started > _ABANDONED_US:
+        text += " ⚠ abandoned?"
+    return text

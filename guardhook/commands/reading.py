@@ -1,0 +1,206 @@
+"""What all reading commands share: options, opening the store, telling its errors, where to print."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import click
+
+from guardhook.commands.folders import resolve
+from guardhook.commands.output import fail, say
+from guardhook.store import Ambiguous, BadQuery, Filter, Missing, NotFound, Store, StoreError, open_store
+from guardhook.views.jsonout import pretty
+from guardhook.views.text import Paint
+
+F = TypeVar("F", bound=Callable[..., Any])
+WIDTH = 80
+_SLOW_BYTES = 4 << 20
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]
+    """A number as people write it: `25`, `1e2`, `0x20`; nothing is 0."""
+
+    name = "number"
+
+    def __init__(self, *, least: float | None = None, most: float | None = None, whole: bool = True) -> None:
+        self.least = least
+        self.most = most
+        self.whole = whole
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | int:
+        if isinstance(value, str):
+            value = self._parse(value.strip(), param, ctx)
+        if self.whole and value != int(value):
+            self.fail(f"{value} is no whole number", param, ctx)
+        if (self.least is not None and value < self.least) or (self.most is not None and value > self.most):
+            bounds = f"at least {self.least:g}" if self.most is None else f"between {self.least:g} and {self.most:g}"
+            self.fail(f"{value} is not {bounds}", param, ctx)
+        return int(value) if self.whole else value
+
+    def _parse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            if text[:2].lower() in ("0x", "0o", "0b") and "_" not in text:
+                return int(text, 0)
+            value = float(text) if text else 0.0
+        except ValueError:
+            value = float("nan")
+        if value - value != 0.0 or "_" in text:
+            self.fail(f"{text!r} is no number", param, ctx)
+        return value
+
+
+def directory(function: F) -> F:
+    return click.option("--dir", "directory", metavar="DIR", help="One folder for configuration, policies and journal.")(function)  # fmt: skip
+
+
+def as_json(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")(function)
+
+
+def project(function: F) -> F:
+    return click.option(
+        "--project",
+        is_flag=False,
+        flag_value=".",
+        default=None,
+        metavar="[DIR]",
+        help="Only traces of this project (without DIR: the current one).",
+    )(function)
+
+
+def filters(function: F) -> F:
+    """The narrowing options: --status --agent --tag --session --since --project."""
+    for option in (
+        click.option("--since", metavar="TIME", help="Started since a date (2026-08-16) or for a while (30d, 12h)."),
+        click.option("--session", metavar="ID", help="The session id or its start."),
+        click.option("--tag", metavar="TAG", help="Exactly this tag."),
+        click.option("--agent", metavar="TEXT", help="Part of the agent's name."),
+        click.option("--status", metavar="STATUS", help="running, completed, failed or timeout."),
+    ):
+        function = option(function)
+    return project(function)
+
+
+def narrowed(
+    store_now: float,
+    json_wanted: bool,
+    *,
+    status: str | None = None,
+    agent: str | None = None,
+    tag: str | None = None,
+    session: str | None = None,
+    since: str | None = None,
+    project: str | None = None,
+) -> Filter:
+    """The filter that the options mean. An empty value is a mistake, never `any`."""
+    given = {
+        "--status": status,
+        "--agent": agent,
+        "--tag": tag,
+        "--session": session,
+        "--since": since,
+        "--project": project,
+    }
+    for name, value in given.items():
+        if value is not None and not value.strip():
+            fail(f"{name} needs a value", as_json=json_wanted)
+    bound = None
+    if since is not None:
+        from guardhook.store import instants
+
+        try:
+            bound = instants.since(since, int(store_now * 1_000_000))
+        except BadQuery as error:
+            fail(error.message, as_json=json_wanted)
+    return Filter(
+        status=status, agent=agent, tag=tag, session=session, since_us=bound,
+        project=None if project is None else project_root(project),
+    )  # fmt: skip
+
+
+def project_root(folder: str) -> str:
+    """The project that a folder belongs to, as hooks pin it; the folder itself when it belongs to none."""
+    from guardhook.gate import roots
+
+    path = os.path.abspath(os.path.expanduser(folder))
+    return roots.find_root(path) or roots.real(path)
+
+
+@contextlib.contextmanager
+def opened(directory: str | None, as_json: bool, *, nothing: object = None) -> Iterator[Store]:
+    """The store, caught up. Whatever is wrong with it, or with an id, ends the command in the documented way.
+
+    nothing: what to print with --json where nothing was ever recorded, for commands to which that is no failure.
+    """
+    try:
+        store = open_store(resolve(directory), progress=Bar(), on_notice=say)
+    except Missing as error:
+        if nothing is None:
+            fail(error.message, code=1, as_json=as_json)
+        if as_json:
+            print_json(nothing)
+        else:
+            say(error.message)
+        raise SystemExit(0) from None
+    except StoreError as error:
+        fail(error.message, as_json=as_json)
+    try:
+        with store:
+            yield store
+    except NotFound as error:
+        fail(error.message, code=1, as_json=as_json)
+    except Ambiguous as error:
+        fail(error.message, hints=error.candidates, as_json=as_json)
+    except StoreError as error:
+        fail(error.message, as_json=as_json)
+    except BrokenPipeError:
+        # The reader has seen enough (`| head`).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+
+
+class Bar:
+    """Progress of a long catch-up on stderr, when that is a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        if total < _SLOW_BYTES or not sys.stderr.isatty():
+            return
+        if done >= total:
+            if self._shown:
+                sys.stderr.write("\r\x1b[K")
+        else:
+            full = 30 * done // total
+            sys.stderr.write(f"\rreading the journal [{'#' * full}{'.' * (30 - full)}] {100 * done // total}%")
+            self._shown = True
+        sys.stderr.flush()
+
+
+def width() -> int:
+    """Columns of the terminal; 80 in a pipe, or what COLUMNS says."""
+    try:
+        given = int(os.environ.get("COLUMNS", ""))
+    except ValueError:
+        given = 0
+    if given > 0:
+        return min(given, 1000)
+    if sys.stdout.isatty():
+        with contextlib.suppress(OSError):
+            return os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH
+    return WIDTH
+
+
+def paint() -> Paint:
+    """Colours on a terminal, unless NO_COLOR is set or it is a dumb one."""
+    return Paint(sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
+
+
+def print_json(value: object) -> None:
+    sys.stdout.write(pretty(value) + "\n")
+    sys.stdout.flush()

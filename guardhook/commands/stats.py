@@ -1,0 +1,96 @@
+"""`guardhook stats`: the store in numbers."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from guardhook.commands import reading
+from guardhook.commands.folders import resolve
+from guardhook.commands.output import say
+from guardhook.store import Store
+
+
+@click.command("stats")
+@click.option("--since", metavar="TIME", help="Started since a date (2026-08-16) or for a while (30d, 12h).")
+@reading.project
+@reading.as_json
+@reading.directory
+def command(since: str | None, project: str | None, as_json: bool, directory: str | None) -> None:
+    """Count traces, steps, tokens and failures."""
+    chosen = reading.narrowed(time.time(), as_json, since=since, project=project)
+    nothing: dict[str, object] = {
+        "since": since,
+        "overall": {
+            "traces": 0, "steps": 0, "evals": 0, "policies": 0, "avgDurationMs": None, "avgDurationSample": 0,
+            "totalTokens": None, "totalCost": None,
+        },
+        "by_status": {"running": 0, "completed": 0, "failed": 0, "timeout": 0},
+        "by_agent": [],
+    }  # fmt: skip
+    with reading.opened(directory, as_json, nothing=nothing) as store:
+        found = store.stats(chosen, policies=enabled_policies(directory))
+        if as_json:
+            bound = None
+            if chosen.since_us is not None:
+                from guardhook.store import instants
+
+                bound = instants.iso_ms(chosen.since_us)
+            reading.print_json({"since": bound, **found})
+            return
+        _panel(found)
+        _problems(store)
+
+
+def enabled_policies(directory: str | None) -> int:
+    """How many policies are on, as compiled; as read from their files when those are newer."""
+    from guardhook.policy import compiled
+
+    folders = resolve(directory)
+    try:
+        return len(compiled.load(folders).policies)
+    except compiled.CompiledError:
+        from guardhook.policy import load
+
+        try:
+            return sum(1 for found in load.load(folders, time.time()).policies if found.on)
+        except (OSError, load.PolicyError):
+            return 0
+
+
+def _panel(found: dict[str, Any]) -> None:
+    from guardhook.views.text import box, cost, count, duration, one_line
+
+    paint, width = reading.paint(), reading.width()
+    overall = found["overall"]
+    traces, sample = overall["traces"], overall["avgDurationSample"]
+    average = duration(overall["avgDurationMs"]) + (f" (over {sample} of {traces})" if sample != traces else "")
+    rows = [
+        ("Traces", count(traces)),
+        ("Steps", count(overall["steps"])),
+        ("Evals", count(overall["evals"])),
+        ("Active policies", count(overall["policies"])),
+        ("Avg duration", average),
+        ("Total tokens", count(overall["totalTokens"])),
+        ("Total cost", cost(overall["totalCost"])),
+    ]
+    for line in box(rows, width):
+        click.echo(line)
+    for status, number in found["by_status"].items():
+        if number:
+            click.echo(f"{paint.status(status)} {number}")
+    for agent in found["by_agent"]:
+        bad = agent["failed_or_timeout"]
+        rest = f" ({bad} failed or timed out)" if bad else ""
+        click.echo(f"{one_line(agent['agent_name'], 40)}: {agent['count']}{rest}")
+
+
+def _problems(store: Store) -> None:
+    """Lines of the journal that could not be read are told, never passed over."""
+    found = store.problems(limit=4)
+    for problem in found[:3]:
+        say(f"journal/{problem.file}: line {problem.line}: {problem.kind}: {problem.detail}")
+    if len(found) > 3:
+        say("there are more; `guardhook journal verify` tells all")

@@ -1,0 +1,54 @@
+"""`guardhook why`: the steps that led to a step."""
+
+from __future__ import annotations
+
+import click
+
+from guardhook.commands import reading
+
+
+@click.command("why")
+@click.argument("trace_id", metavar="ID")
+@click.option(
+    "--step", "number", type=reading.Number(least=1), required=True, metavar="N", help="The step in question."
+)
+@reading.as_json
+@reading.directory
+def command(trace_id: str, number: int, as_json: bool, directory: str | None) -> None:
+    """Explain a step by what came before: its cause, its parent, or the last decision."""
+    from guardhook.views.chain import chain
+    from guardhook.views.text import one_line
+    from guardhook.views.timeline import LABELS
+
+    with reading.opened(directory, as_json) as store:
+        trace = store.get(trace_id)
+        found = chain(store, trace, number)
+        if as_json:
+            reading.print_json({
+                "trace_id": trace.id,
+                "step": number,
+                "chain": [
+                    {
+                        "step_number": step.step_number,
+                        "step_type": step.step_type,
+                        "name": step.name,
+                        "link": link,
+                        "decision": None if step.decision is None else step.decision.as_dict(trace.id),
+                    }
+                    for step, link in found
+                ],
+            })  # fmt: skip
+            return
+        paint, width = reading.paint(), reading.width()
+        for index, (step, link) in enumerate(found):
+            icon, label = LABELS.get(step.step_type, ("?", step.step_type))
+            before = "" if index == 0 else f"⟵ {link.replace('_', ' ')}: "
+            click.echo(
+                f"{paint.dim(before)}#{step.step_number} {icon} {label} {paint.bold(one_line(step.name, max(20, width - 45)))}"
+            )
+            if step.chosen is not None:
+                click.echo(f"   chose {one_line(step.chosen, width - 9)}")
+                if step.rationale:
+                    click.echo(f"   because {one_line(step.rationale, width - 11)}")
+            if step.error is not None:
+                click.echo(f"   {paint.red('error')} {one_line(step.error, width - 9)}")
