@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posix
 import time
+from errno import EINVAL, ENOTDIR
 
 from guardhook.core.event import JUDGED
 from guardhook.core.verdict import BLOCKING, RANK, Verdict, strictest
@@ -144,13 +145,55 @@ def _harmless(sets: list[Compiled], event: Event, facts: Facts) -> bool:
         for command in event.commands:
             if len(command) > _QUICK_CHARS or not quick(command, triggers):
                 return False
-    return bool(sets)
+    return bool(sets) and not _links(cwd, event.commands)
+
+
+def _links(cwd: str, commands: list[str]) -> bool:
+    """Whether a word of the commands names something that is a symbolic link, or lies behind one. Many words: yes.
+
+    A link gives a harmless name to what is not; the analyser follows it.
+    """
+    if _through_link("", cwd):
+        return True
+    left = _QUICK_WORDS
+    for command in commands:
+        for sign in ";|&=:,":
+            command = command.replace(sign, " ")
+        for word in command.split():
+            left -= 1
+            if left < 0:
+                return True
+            if word[0] == "-":
+                word = word[2:]
+            if word and _through_link("" if word[0] == "/" else cwd.rstrip("/"), word):
+                return True
+    return False
+
+
+def _through_link(base: str, path: str) -> bool:
+    """Whether one of the path's components below base is a link. What does not exist is none."""
+    for part in path.split("/"):
+        if part in ("", "."):
+            continue
+        base += "/" + part
+        try:
+            posix.readlink(base)
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError) as error:
+            if getattr(error, "errno", None) == EINVAL:  # exists, and is no link
+                continue
+            return getattr(error, "errno", None) != ENOTDIR
+        return True
+    return False
 
 
 # Where relative names may lead to secrets, devices or settings. Folders with a leading dot are special, too.
 _SPECIAL_FOLDERS = ("/etc", "/proc", "/dev", "/sys", "/run", "/var/run", "/private", "/System")
 # Longer commands could be beyond a cap of the parser.
 _QUICK_CHARS = 4096
+# So many words are looked up on disk.
+_QUICK_WORDS = 64
 
 
 def _pause_file(data_folder: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -128,6 +130,29 @@ def test_what_the_session_brought_to_disk_switches_it_off() -> None:
     known = facts()
     known.marked = {"/home/user/project/tool": "network"}
     assert not judge._harmless([packs("balanced")], bash("ls"), known)
+
+
+def test_a_symbolic_link_switches_it_off(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.txt").write_text("x")
+    (tmp_path / "link").symlink_to("/etc")
+    (tmp_path / "real" / "notes").symlink_to("/etc/passwd")
+    sets = [packs("balanced")]
+    cwd = str(tmp_path.resolve())
+
+    def passes(command: str, where: str = cwd) -> bool:
+        return judge._harmless(sets, bash(command, where), facts())
+
+    assert passes("cat real/a.txt")
+    assert passes("cat missing/b.txt")
+    assert not passes("cat real/notes")
+    assert not passes("cat link/hostname")
+    assert not passes(f"cat {cwd}/real/notes")
+    assert not passes("head --lines=3 real/notes")
+    assert not passes("grep -freal/notes a")
+    assert not passes("cat hostname", f"{cwd}/link")
+    assert passes("cat a.txt", f"{cwd}/real")
+    assert not passes("cat " + "a " * 65)
 
 
 def test_long_commands_are_parsed() -> None:
