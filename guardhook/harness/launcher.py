@@ -159,7 +159,7 @@ def compile_c(target: Path, table: Table, *, defines: tuple[str, ...] = ()) -> s
         built = Path(work, "launcher")
         for attempt in attempts:
             compiler = shutil.which(attempt[0])
-            if compiler is None:
+            if compiler is None or not os.path.isabs(compiler):  # `.` on PATH: whatever lies in the current folder
                 continue
             command = [compiler, *attempt[1:], *flags, f"-I{work}", "-o", str(built), str(source), "-s"]
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -183,6 +184,23 @@ def test_stdin_that_never_closes_is_judged_once_it_is_whole(place: Path) -> None
         process.stdin.close()
         assert status == expected
         assert time.monotonic() - started < 10
+
+
+def test_a_blocked_alarm_does_not_stop_the_clock(place: Path) -> None:
+    command = [sys.executable, "-m", "guardhook", "hook", "PreToolUse", "--enforce", "--dir", str(place)]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGALRM,)) and None,
+    )
+    try:
+        assert process.wait(timeout=20) == 2
+    finally:
+        process.kill()
+        assert process.stdin is not None
+        process.stdin.close()
 
 
 INJECT = """
