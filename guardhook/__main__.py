@@ -21,7 +21,7 @@ def run(words: list[str]) -> None:
         if words[:3] == ["policy", "compile", "--stdout"]:
             from guardhook.policy import recompile
 
-            sys.exit(recompile.main(words[3:]))
+            sys.exit(recompile.main(words[3:], _redaction))
         from guardhook.commands import main as command
 
         command(words)
@@ -36,6 +36,12 @@ def run(words: list[str]) -> None:
         place = f" ({os.path.basename(where.tb_frame.f_code.co_filename)}:{where.tb_lineno})" if where else ""
         say(f"guardhook: internal error: {type(error).__name__}: {error}{place}")
         sys.exit(1)
+
+
+def _redaction() -> tuple[object, ...]:
+    from guardhook.journal.rules import freeze_rules
+
+    return freeze_rules()
 
 
 def hook(words: list[str]) -> None:

@@ -15,6 +15,8 @@ from guardhook.core import limits
 from guardhook.core.folders import Folders
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from guardhook.policy.compile import Result
 
 FLAGS = ("--config", "--data", "--system", "--project")
@@ -49,8 +51,10 @@ def project(folders: Folders, root: str) -> Result:
         signal.signal(signal.SIGPROF, before)
 
 
-def main(words: list[str]) -> int:
-    """words are pairs of flag and value after `policy compile --stdout`. Returns 0; 2 with one line on stderr for wrong words."""
+def main(words: list[str], redaction: Callable[[], Sequence[object]]) -> int:
+    """words are pairs of flag and value after `policy compile --stdout`; redaction gives the frozen rows of the journal, asked for
+    only where they are needed. Returns 0; 2 with one line on stderr for wrong words.
+    """
     given = dict(zip(words[::2], words[1::2], strict=False))
     if len(words) % 2 or not set(given) <= set(FLAGS) or not {"--config", "--data", "--system"} <= set(given):
         print("guardhook: policy compile --stdout is for the hook program only", file=sys.stderr)
@@ -61,9 +65,7 @@ def main(words: list[str]) -> int:
     if "--project" in given:
         result = project(folders, given["--project"])
     else:
-        from guardhook.journal.rules import freeze_rules
-
-        result = compiler.compile_main(folders, redact=freeze_rules())
+        result = compiler.compile_main(folders, redact=redaction())
     with contextlib.suppress(compiler.CompileError):
         compiler.write(result)
     sys.stdout.buffer.write(result.blob)
