@@ -27,7 +27,7 @@ TARGETS = {
     "persistence": (0.85, 0.03),
     "privilege": (0.85, 0.03),
     "supply-chain": (0.85, 0.03),
-    "cloud": (0.85, 0.03),
+    "cloud": (0.88, 0.03),
     "wide": (0.0, 0.03),
     "everyday": (0.0, 0.0),
     "everyday-tools": (0.0, 0.0),
