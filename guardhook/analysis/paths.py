@@ -59,7 +59,7 @@ _SSH_PUBLIC = frozenset(
 
 _REGENERABLE = frozenset((
     "node_modules", "dist", "build", "target", "out", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".nox", ".venv", "venv",
-    ".next", ".nuxt", ".turbo", ".parcel-cache", ".cache", "coverage", "htmlcov", ".coverage", ".gradle", ".eggs", "vendor", "tmp", "temp", "logs",
+    ".next", ".nuxt", ".turbo", ".parcel-cache", ".cache", "coverage", "htmlcov", ".coverage", ".gradle", ".eggs", "vendor", "tmp", "temp", "log", "logs",
     ".nyc_output", ".svelte-kit", ".angular", ".terraform", "deriveddata", "pods", "bower_components", ".hypothesis", ".serverless", ".vercel",
     "cmake-build-debug", "cmake-build-release", "obj", "bin", "_build", ".dart_tool", ".output", ".vite", ".yarn", ".pnpm-store", "storybook-static",
     "test-results", "playwright-report", ".sass-cache", ".ipynb_checkpoints", "site", "public", "artifacts", "caches",
@@ -395,7 +395,7 @@ def _secret(path: str, facts: Facts) -> bool:
 
 
 # Written by package managers, committed, and made again from what they were made from.
-_LOCKS = frozenset(("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lockb", "bun.lock", "poetry.lock", "uv.lock", "pdm.lock", "pipfile.lock", "cargo.lock", "gemfile.lock", "composer.lock", "go.sum", "podfile.lock", "mix.lock", "flake.lock", "pubspec.lock", "package.resolved", "deno.lock"))  # fmt: skip
+_LOCKS = frozenset(("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lockb", "bun.lock", "poetry.lock", "uv.lock", "pdm.lock", "pipfile.lock", "cargo.lock", "gemfile.lock", "composer.lock", "go.sum", "podfile.lock", "mix.lock", "flake.lock", "pubspec.lock", "package.resolved", "deno.lock", "junit.xml", "coverage.xml", "lcov.info"))  # fmt: skip
 
 
 def _regenerable(path: str) -> bool:

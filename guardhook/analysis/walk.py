@@ -267,8 +267,15 @@ class Walker(Ground):
             else:
                 self._assign(state, name, value)
         words: list[Val] = []
+        before = len(self.effects)
         for word in node.words:
             words.extend(expand.fields(self, word, state))
+        if len(self.effects) > before and node.words[0].literal == "export":
+            # `export $(grep … .env | xargs)`: what is read goes into the environment, not to whoever reads the output.
+            for effect in self.effects[before:]:
+                # A key file would be quoted in the shell's complaint about its lines.
+                if effect.kind == "read" and ".env" in effect.path.rpartition("/")[2]:
+                    effect.flags |= frozenset(("to-environment",))
         self.spend_words(len(words))
         sinks: list[tuple[str, bool]] = []
         network = ""

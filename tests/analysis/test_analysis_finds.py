@@ -54,6 +54,7 @@ def spelled(found: list[Effect]) -> set[str]:
         ("lvm lvremove -y vg/root", "write:loses-data"),
         ("find ~ -path '*guardhook*' -exec rm {} +", "guard_change:guard-own"),
         ("rm -rf package-lock.json", "delete:regenerable"),
+        ("export $(grep -v '^#' .env | xargs)", "read:to-environment"),
         ("python3 -m http.server --bind 127.0.0.1", "connect:local"),
     ],
 )  # fmt: skip
@@ -77,6 +78,8 @@ def test_is_seen(command: str, wanted: str) -> None:
         ("node -e 'fetch(process.env.URL)'", "secret_flow"),
         ("history | tail -3", "secret_flow"),
         ("cat src/lvm.txt", "write"),
+        ('echo "$(cat .env)"', "read:to-environment"),
+        ("export $(cat ~/.ssh/id_rsa)", "read:to-environment"),
     ],
 )
 def test_is_not_seen_where_it_is_not(command: str, unwanted: str) -> None:
