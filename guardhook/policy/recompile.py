@@ -38,7 +38,8 @@ def project(folders: Folders, root: str) -> Result:
 
     before = signal.signal(signal.SIGPROF, stop)
     try:
-        signal.setitimer(signal.ITIMER_PROF, limits.COMPILE_SECONDS_PROJECT)
+        # Again and again: raised where nobody listens (in a destructor, say), a single one would be lost.
+        signal.setitimer(signal.ITIMER_PROF, limits.COMPILE_SECONDS_PROJECT, limits.COMPILE_SECONDS_PROJECT / 4)
         try:
             return compiler.compile_project(folders, root)
         finally:
