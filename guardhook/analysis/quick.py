@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Plain words only: anything quoted, escaped, expanded, globbed, redirected or non-ASCII goes through the parser.
+# The characters of plain words. Quotes, expansions, globs, redirections and all that is not ASCII are for the parser.
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,@%+- \n;|&")
 
 # Names of keys that end in no `.ending`; those that do are triggers.

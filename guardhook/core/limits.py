@@ -1,7 +1,7 @@
 """Every cap and deadline in one place. Sizes are bytes, times are seconds, unless the name says otherwise.
 
 Verdicts depend on work (sizes, depths, counts), never on the clock, so that a slow machine does not change an
-answer. The times exist only to answer "block" before the harness stops waiting.
+answer. The times only see to it that a block is out before the harness gives up on us.
 """
 
 # What is accepted on stdin.

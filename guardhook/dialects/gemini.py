@@ -1,7 +1,7 @@
 """Gemini CLI. Measured on 0.61.0.
 
 Deny is one JSON object on stdout, a plain reason on stderr and status 2. `ask` is never answered: headless it hangs the
-client, it overrides the client's own denials, and nothing in the payload tells a terminal from a headless run.
+client, it overrides the client's own denials, and a payload does not say whether a person sits at a terminal.
 """
 
 from __future__ import annotations
