@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 
 from guardhook.core import limits
-from guardhook.core import limits
 from guardhook.core.folders import explicit
 from guardhook.policy import compile as compiler
 from guardhook.policy import compiled
 from guardhook.policy import recompile as recompiling
-from guardhook.policy import recompile as recompiler
 from tests.gate.conftest import claude
 
 SOURCE = str(Path(__file__).resolve().parents[2])
@@ -55,7 +53,7 @@ def test_compiling_loads_no_module_from_the_current_folder(tmp_path: Path, modul
 
 
 def test_policies_that_take_for_ever_to_compile_are_ignored_once_for_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A repository with policies for half a minute of compiling cost its user 1.5 s at every call."""
     repo, data = tmp_path / "repo", tmp_path / "data"
