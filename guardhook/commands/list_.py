@@ -73,7 +73,7 @@ def _table(page: Page, now_us: int) -> None:
     table.add_column("Started", no_wrap=True)
     for trace in page.items:
         table.add_row(
-            cell(trace.id, 12),
+            cell(trace.id[:12], 12),  # its start is enough to name it
             cell(trace.agent_name, 40),
             cell(_status(trace, now_us), 24),
             count(trace.step_count),

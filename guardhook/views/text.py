@@ -6,33 +6,39 @@ one gets to the terminal as itself. Measuring is done on the escaped text.
 
 from __future__ import annotations
 
+import unicodedata
+
 from guardhook.core.jsontext import printable
 
 _UNBOUNDED = 1 << 40
+_LONGEST_ESCAPE = 10
 
 
 def cells(text: str) -> int:
-    """Columns that the text takes on a terminal."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len
+    """Columns that escaped text takes on a terminal: East Asian wide characters and emoji two, combining marks none."""
+    return len(text) if text.isascii() else sum(map(_width, text))
 
-    return cell_len(text)
+
+def _width(char: str) -> int:
+    if char < "\x80":
+        return 1
+    if unicodedata.east_asian_width(char) in "WF":
+        return 2
+    return 0 if unicodedata.category(char) in ("Mn", "Me", "Cf") else 1
 
 
 def fit(text: str, columns: int) -> str:
     """The text, cut with `…` so that it takes at most this many columns. It must be escaped already."""
-    if len(text) <= columns and text.isascii():
-        return text
-    if cells(text) <= columns:
-        return text
-    if columns < 1:
-        return ""
     if text.isascii():
-        return text[: columns - 1] + "…"
-    from rich.cells import set_cell_size
-
-    return set_cell_size(text[: columns * 4], columns - 1).rstrip(" ") + "…"
+        return text if len(text) <= columns else text[: columns - 1] + "…" if columns > 0 else ""
+    used = whole = 0
+    for index, char in enumerate(text):
+        used += _width(char)
+        if used <= columns - 1:
+            whole = index + 1
+        elif used > columns:
+            return text[:whole] + "…" if columns > 0 else ""
+    return text
 
 
 def pad(text: str, columns: int) -> str:
@@ -43,10 +49,10 @@ def pad(text: str, columns: int) -> str:
 
 def one_line(text: str, columns: int = _UNBOUNDED) -> str:
     """Anything as one harmless line of at most this many columns."""
-    most = min(len(text), columns) + 1
-    return fit(
-        printable(text[:most], most * 10 + 10) if len(text) > most else printable(text, len(text) * 10 + 10), columns
-    )
+    start = text[: columns + 1]
+    if start.isascii() and start.isprintable():
+        return start if len(start) <= columns else start[: columns - 1] + "…" if columns > 0 else ""
+    return fit(printable(start, len(start) * _LONGEST_ESCAPE), columns)
 
 
 def block(text: str, columns: int, most_lines: int = 40) -> list[str]:

@@ -61,41 +61,44 @@ def happened(what: Happening, width: int, paint: Paint) -> Iterator[str]:
 
 def head(step: Step, width: int, paint: Paint, *, before: str = "├─ ") -> str:
     """A step's first line: connector, number, icon, label, name, duration."""
-    icon, label = LABELS.get(step.step_type, ("?", step.step_type))
-    took = duration(step.duration_ms) if step.duration_ms is not None else "open" if step.ended_at is None else ""
-    front = f"{before}{step.step_number} {icon} {label} "
-    room = max(8, min(NAME_CHARS, width - cells(front) - len(took) - 3))
-    name = one_line(step.name, room)
+    label, columns = _LABELLED.get(step.step_type) or (f"? {step.step_type}", len(step.step_type) + 2)
+    took = "" if step.duration_ms is None else duration(step.duration_ms)
+    if not took and step.ended_at is None:
+        took = "open"
+    number = str(step.step_number)
+    room = width - len(before) - len(number) - columns - len(took) - 5
+    name = one_line(step.name, max(8, min(NAME_CHARS, room)))
     mark = paint.red if step.error is not None else paint.yellow if step.step_type == "guard_check" else paint.bold
-    return f"{paint.dim(before)}{step.step_number} {icon} {label} {mark(f'{chr(34)}{name}{chr(34)}')} {paint.dim(took)}".rstrip()
+    said = f"{paint.dim(before)}{number} {label} {mark(chr(34) + name + chr(34))}"
+    return f"{said} {paint.dim(took)}" if took else said
+
+
+_LABELLED = {kind: (f"{icon} {label}", cells(f"{icon} {label}")) for kind, (icon, label) in LABELS.items()}
 
 
 def step_lines(step: Step, width: int, paint: Paint) -> Iterator[str]:
     """All lines of a step."""
     yield head(step, width, paint)
     gutter = paint.dim("│") + "    "
-    room = max(10, width - 5)
-
-    def row(name: str, value: str) -> str:
-        return f"{gutter}{paint.dim(f'{name:<8}')}{fit(value, max(1, room - 8))}"
-
+    room = max(8, width - 13)
     if step.model is not None:
-        yield row("Model", one_line(step.model, room))
-    for name, text in (("Input", step.input_json), ("Output", step.output_json)):
-        if text not in _EMPTY:
-            yield row(name, one_line(text or "", room))
+        yield f"{gutter}{paint.dim('Model   ')}{one_line(step.model, room)}"
+    if step.input_json not in _EMPTY:
+        yield f"{gutter}{paint.dim('Input   ')}{one_line(step.input_json, room)}"
+    if step.output_json is not None and step.output_json not in _EMPTY:
+        yield f"{gutter}{paint.dim('Output  ')}{one_line(step.output_json, room)}"
     if step.chosen is not None:
-        yield row("Chose", one_line(step.chosen, room))
+        yield f"{gutter}{paint.dim('Chose   ')}{one_line(step.chosen, room)}"
         if step.rationale:
-            yield row("Because", one_line(step.rationale, room))
+            yield f"{gutter}{paint.dim('Because ')}{one_line(step.rationale, room)}"
     if step.error is not None:
-        for index, text in enumerate(block(step.error, max(1, room - 8), ERROR_LINES)):
+        for index, text in enumerate(block(step.error, room, ERROR_LINES)):
             yield f"{gutter}{paint.red('Error   ' if index == 0 else '        ')}{text}"
     marks = notes(step)
     if marks:
-        yield row("Note", ", ".join(marks))
+        yield f"{gutter}{paint.dim('Note    ')}{fit(', '.join(marks), room)}"
     if step.tokens_used is not None:
-        yield row("Tokens", f"{step.tokens_used:,}")
+        yield f"{gutter}{paint.dim('Tokens  ')}{step.tokens_used:,}"
 
 
 _NOTES = (
