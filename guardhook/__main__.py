@@ -17,6 +17,8 @@ def run(words: list[str]) -> None:
     """Runs a command. What nobody expected is told in one line; GUARDHOOK_TRACEBACK=1 shows developers the rest."""
     import os
 
+    if not os.path.isabs(os.environ.get("HOME", "/")):
+        del os.environ["HOME"]  # empty or relative: home is then what the user database says, never the root folder
     try:
         if words[:3] == ["policy", "compile", "--stdout"]:
             from guardhook.policy import recompile

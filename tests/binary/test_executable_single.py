@@ -30,6 +30,8 @@ def test_version_and_usage(executable: Path) -> None:
     status, out, _ = run(executable, "--version")
     assert (status, out.startswith(b"guardhook, version ")) == (0, True)
     assert run(executable, "no-such-command")[0] == 2
+    assert b"Add a policy" in run(executable, "guard", "add", "--help")[1]
+    assert b"stdin" in run(executable, "hook", "--help")[1]
 
 
 def test_works_as_downloaded(executable: Path, tmp_path: Path) -> None:
