@@ -113,7 +113,8 @@ def _pattern(text: str, option: str, as_json: bool) -> dict[str, object]:
     try:
         value = loads_text(text)
     except PayloadError as error:
-        fail(f"{option}: {error}", hints=['for example {"input_contains": "rm -rf"}'], as_json=as_json)
+        said = str(error).removeprefix("the payload is ")
+        fail(f"{option}: {said}", hints=['for example {"input_contains": "rm -rf"}'], as_json=as_json)
     if not isinstance(value, dict):
         fail(f"{option}: a JSON object is needed", hints=['for example {"input_contains": "rm -rf"}'], as_json=as_json)
     return value

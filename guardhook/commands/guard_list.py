@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from guardhook.commands.folders import resolve
-from guardhook.commands.output import emit, say
+from guardhook.commands.output import emit, fail, say
 from guardhook.core.folders import Folders
 from guardhook.core.jsontext import dumps, printable
 
@@ -25,9 +25,14 @@ _FIXED = (("ID", 16), ("Action", 6), ("Pri", 3), ("On", 8), ("Layer", 7))
 @click.option("--project", metavar="DIR", help="Show the policies of this project too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(directory: str | None, project: str | None, as_json: bool) -> None:
-    """List all policies, strictest layer of truth first: what the hook would judge by now."""
+    """List all policies, highest priority first: what the hook would judge by now.
+
+    The column On says yes, no, or the name of the preset in which a policy is on.
+    """
     from guardhook.policy import load, trust
 
+    if project is not None and not os.path.isdir(project):
+        fail(f"--project {project}: there is no such folder", as_json=as_json)
     folders = resolve(directory)
     loaded = load.load(folders, time.time())
     problems = [str(error) for error in loaded.errors] + loaded.problems

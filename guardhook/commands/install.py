@@ -59,7 +59,7 @@ def command(
         if placed and scope != "system":
             program.prepare(folders)
         done = apply.install(module, here, folders, request, dry_run=dry_run)
-        others = [s for s in model.SCOPES if s != scope and _registered(module, here, s)]
+        others = [s for s in model.SCOPES if s != scope and _registered(module, here, s, besides=scope)]
     except HarnessError as error:
         fail(error.message, hints=error.hints, as_json=as_json)
     except program.ProgramError as error:
@@ -94,7 +94,7 @@ def command(
         if dry_run:
             click.echo(done.diff, nl=False)
         for path, what in done.files.items():
-            say(f"{what:9}  {path}")
+            say(f"{what:9}  {path}{' (dry run: not done)' if dry_run and what != 'unchanged' else ''}")
         for path in done.backups:
             say(f"backup     {path}")
         for finding in done.findings:
@@ -109,9 +109,12 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _registered(module: model.Harness, here: machine.Machine, scope: str) -> bool:
+def _registered(module: model.Harness, here: machine.Machine, scope: str, besides: str) -> bool:
+    """Whether a scope has us in files of its own: in the home folder, project and user scope share them."""
     try:
-        return bool(module.registrations(here, scope, apply.files_of(here, scope).read))
+        found = module.registrations(here, scope, apply.files_of(here, scope).read)
+        shared = module.places(here, besides)
+        return any(row.file not in shared for row in found)
     except HarnessError:
         return False
 

@@ -191,7 +191,7 @@ def _words(found: line.Line) -> str:
             _text(verdict.get("cause")) if action.startswith(("deny", "require")) else ""
         )
     row = (_text(data.get("dialect")), _text(data.get("event")), _text(tool), action)
-    widths = (11, 17, 16, 8)
+    widths = (11, 18, 17, 14)
     return "  ".join((*(f"{word:<{width}}" for word, width in zip(row, widths, strict=True)), policy))
 
 

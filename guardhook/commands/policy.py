@@ -17,7 +17,7 @@ from guardhook.core.folders import Folders
 
 @click.group(name="policy")
 def command() -> None:
-    """Compile and test policy files."""
+    """Write, show, test and compile policy files."""
 
 
 command.add_command(new)
@@ -50,6 +50,8 @@ def compile_(
     """Check all policy files and put them into the form that the hook reads."""
     from guardhook.policy import compile as compiler
 
+    if project is not None and not to_stdout and not os.path.isdir(project):
+        fail(f"--project {project}: there is no such folder", as_json=as_json)
     if config and data and system:
         folders = Folders(config, data, system)
     else:
@@ -140,7 +142,10 @@ def show(policy: str, directory: str | None, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"# {printable(found.path, 400)}:{found.line} ({found.layer}, {'on' if found.on else found.why_off})")
+    # The files of the executable's own policies are unpacked for one run only.
+    inside = found.layer == "shipped" and getattr(sys, "frozen", False)
+    path = os.path.basename(found.path) if inside else found.path
+    click.echo(f"# {printable(path, 400)}:{found.line} ({found.layer}, {'on' if found.on else found.why_off})")
     for line in tomlkit.dumps({"policy": [given]}).splitlines():
         click.echo(printable(line, 4000))
 
@@ -154,6 +159,8 @@ def test(path: str | None, directory: str | None, as_json: bool) -> None:
     from guardhook.policy import examples, load
 
     loaded = load.Loaded()
+    if path is not None and not os.path.exists(path):
+        fail(f"{path}: there is no such file or folder", as_json=as_json)
     if path is None:
         loaded = load.load(resolve(directory), time.time())
     elif os.path.isdir(path):

@@ -69,7 +69,9 @@ def command(
             and not record.registrations(shared)
         ):
             files += _program(shared, as_json)
-    notes.append(f"kept: journal and records in {own.data}, policies and configuration in {own.config}")
+    for what, folder in (("journal and records", own.data), ("policies and configuration", own.config)):
+        if os.path.isdir(folder):
+            notes.append(f"kept: {what} in {folder}")
     if as_json:
         emit(
             {
@@ -85,8 +87,8 @@ def command(
         if dry_run:
             click.echo("".join(diffs), nl=False)
         for path, what in files:
-            say(f"{what:9}  {path}")
-        if not files:
+            say(f"{what:9}  {path}{' (dry run: not done)' if dry_run else ''}")
+        if not files and not problems:
             say("nothing of guardhook was registered there")
         for problem in problems:
             say(f"guardhook: {problem.message}")

@@ -69,6 +69,9 @@ def examine(module: Harness, machine: Machine, folders: Folders, shared: Folders
             found += module.registrations(machine, scope, files.read)
         except HarnessError as error:
             broken.append(Finding("settings", False, error.message))
+    # In the home folder, user and project scope may be the same file.
+    users = {r.file for r in found if r.scope == "user"}
+    found = [r for r in found if r.scope != "project" or r.file not in users]
     report = Report(module.ID, module.TITLE, module.client(machine), found, open=stays_open(module.ID))
     if not report.present and not asked:
         return report

@@ -1,7 +1,7 @@
 """Reading policy files of all layers, with every error told as file, line and field. Cold.
 
 Shipped, system and user files that can't be read or hold an unusable policy are errors: they block everything until they are
-mended. Files of a project are reported and ignored, because a repository must not be able to stop its user; they may only tighten.
+mended. Files of a project are reported and ignored, or a broken repository would lock out who works in it; they may only tighten.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 
 from guardhook.core import limits
 from guardhook.core.folders import Folders
-from guardhook.core.verdict import BLOCKING
+from guardhook.core.verdict import BLOCKING, RANK
 from guardhook.policy import check, compiled
 from guardhook.policy.model import (
     ExceptionFile,
@@ -102,7 +102,24 @@ def parse(text: bytes, path: str, type_: type[T]) -> T:
         missing = re.search(r"missing required field `([^`]*)`", message)
         if missing:
             message = f"`{missing[1]}` is missing; add it"
-        raise PolicyError(path, line_of(decoded, where), where, _plain(message)) from None
+        raise PolicyError(path, line_of(decoded, where), where, _plain(message) + _choices(message, where)) from None
+
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "action": tuple(reversed(RANK)),
+    "expect": tuple(reversed(RANK)),
+    "preset": ("observe", "balanced", "strict"),
+    "presets": ("balanced", "strict"),
+    "mode": ("redacted", "full", "hashed", "none"),
+}
+
+
+def _choices(message: str, where: str) -> str:
+    """What a field with fixed values takes, to follow the complaint about another value."""
+    if not message.startswith("Invalid enum value"):
+        return ""
+    kind = "mode" if where.startswith("capture.redaction") else where.rpartition(".")[2].partition("[")[0]
+    return f"; use one of {', '.join(_CHOICES[kind])}" if kind in _CHOICES else ""
 
 
 def _plain(message: str) -> str:

@@ -258,3 +258,37 @@ def test_show(home: Path) -> None:
     assert 'action = "deny"' in done.stdout
     assert json.loads(run(home, "policy", "show", "fork-bomb", "--json").stdout)["policy"]["name"] == "fork-bomb"
     assert run(home, "policy", "show", "nope").returncode == 1
+
+
+def test_what_is_not_there_is_told_and_not_taken_for_success(home: Path, tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    for words in (("policy", "test", nowhere), ("guard", "list", "--project", nowhere)):
+        done = run(home, *words)
+        assert done.returncode == 2
+        assert "there is no such" in done.stderr
+        assert json.loads(run(home, *words, "--json").stdout)["ok"] is False
+    assert run(home, "policy", "compile", "--project", nowhere).returncode == 2
+
+
+def test_a_pattern_is_not_called_a_payload(home: Path) -> None:
+    said = add(home, "a", "{tool: 1}").stderr
+    assert "--pattern: not valid JSON (character 1)" in said
+    assert "payload" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[[policy]]\nname = "a"\naction = "block"\nmatch = { tool = "x" }\n', "deny, require_review, warn, allow"),
+        (
+            '[[policy]]\nname = "a"\naction = "deny"\npresets = ["lax"]\nmatch = { tool = "x" }\n',
+            "use one of balanced, strict",
+        ),
+    ],
+)
+def test_a_wrong_word_in_a_policy_is_answered_with_the_right_ones(home: Path, text: str, expected: str) -> None:
+    (home / "policies").mkdir(parents=True)
+    (home / "policies/x.toml").write_text(text)
+    done = run(home, "policy", "compile")
+    assert done.returncode == 2
+    assert expected in done.stderr

@@ -289,3 +289,18 @@ def test_uninstall_tells_what_stays_and_what_could_not_go(shell: Shell) -> None:
     assert any("kept: journal" in note for note in done["notes"])
     assert (shell.data / "bin").exists()  # the program stays while something may still start it
     assert not (shell.home / ".codex/hooks.json").exists()
+
+
+def test_in_the_home_folder_one_file_is_not_two_scopes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shell.home)
+    done = shell.install("codex")
+    assert not any("also registered" in note for note in done["notes"])
+    assert len(shell.checks("codex")["registered"]) == 1
+
+
+def test_where_nothing_was_nothing_is_said_to_be_kept(shell: Shell) -> None:
+    done = json.loads(shell.run(uninstall.command, "codex", "--json"))
+    assert done["files"] == [] and not any("kept" in note for note in done["notes"])
+    put(shell.home / SETTINGS["codex"], "{ oops")
+    said = shell.run(uninstall.command, "codex", code=2)
+    assert "nothing of guardhook was registered" not in said
