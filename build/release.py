@@ -96,7 +96,10 @@ def check(items: list[Item], executable: Path, work: Path) -> None:
     for program in ("guardhook-hook", "guardhook"):
         (work / f"data-{program}").mkdir()
         command = [str(folder / program), *words, str(work / f"data-{program}")]
-        done = subprocess.run(command, input=payload, capture_output=True, env={}, timeout=60)
+        for _ in range(4):
+            done = subprocess.run(command, input=payload, capture_output=True, env={}, timeout=60)
+            if b"compiling the policies took longer" not in done.stderr:  # as it should on a crowded machine
+                break
         if (done.returncode, done.stdout, done.stderr) != (0, b"", b""):
             sys.exit(f"build/release: {program} does not work: {done.returncode} {done.stdout!r} {done.stderr!r}")
 

@@ -83,7 +83,11 @@ def hook(place: Path) -> Run:
         command = [sys.executable, "-m", "guardhook", "hook", *arguments, "--dir", str(directory or place)]
         if enforce:
             command.append("--enforce")
-        done = subprocess.run(command, input=data, capture_output=True, timeout=60, check=False, **popen)  # type: ignore[call-overload]
+        # Being too slow to compile is a block that is right on a crowded machine, and not what these tests are about.
+        for _ in range(4):
+            done = subprocess.run(command, input=data, capture_output=True, timeout=60, check=False, **popen)  # type: ignore[call-overload]
+            if b"compiling the policies took longer" not in done.stderr:
+                break
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     return run
