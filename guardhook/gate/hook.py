@@ -348,6 +348,7 @@ def _guarded(words: list[str]) -> None:
     except PayloadError as error:
         hook.fail("payload", str(error))
     except options_module.OptionError as error:
+        hook.options = error.options
         hook.fail("usage", f"{error}; the registration of guardhook is wrong, run `guardhook doctor`")
     except BaseException as error:
         hook.fail("internal", f"guardhook failed ({type(error).__name__}); nothing is allowed until it works again")

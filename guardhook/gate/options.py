@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 
-class OptionError(ValueError):
-    """A flag that is not known or lacks its value. enforcing tells which way to fail."""
-
-
 class Options:
     """What the hook was told by its registration."""
 
@@ -22,6 +18,14 @@ class Options:
         self.verdict_fd: int | None = None
 
 
+class OptionError(ValueError):
+    """A flag that is not known or lacks its value. options holds what could be understood all the same."""
+
+    def __init__(self, message: str, options: Options) -> None:
+        super().__init__(message)
+        self.options = options
+
+
 def enforcing(argv: list[str]) -> bool:
     """Whether a command line asks to enforce, known before anything in it can be wrong.
 
@@ -31,14 +35,16 @@ def enforcing(argv: list[str]) -> bool:
 
 
 def parse(argv: list[str]) -> Options:
-    """argv without the program's name; a leading `hook` is skipped. Raises OptionError."""
+    """argv without the program's name; a leading `hook` is skipped. Raises OptionError, after reading all of it."""
     options = Options()
     options.enforce = enforcing(argv)
+    wrong = ""
     words = argv[1:] if argv and argv[0] == "hook" else argv
     index = 0
     while index < len(words):
         word = words[index]
         index += 1
+        found = ""
         if word == "--enforce":
             continue
         if word == "--no-input":
@@ -48,30 +54,34 @@ def parse(argv: list[str]) -> Options:
         elif word.startswith("--"):
             name, equals, value = word.partition("=")
             if name not in ("--dialect", "--dir", "--verdict-fd"):
-                raise OptionError(f"unknown option {name}")
-            if not equals:
-                if index >= len(words):
-                    raise OptionError(f"{name} needs a value")
-                value = words[index]
-                index += 1
-            if not value:
-                raise OptionError(f"{name} needs a value")
-            _set(options, name, value)
+                found = f"unknown option {name}"
+            else:
+                if not equals and index < len(words):
+                    value = words[index]
+                    index += 1
+                found = _set(options, name, value)
         elif word.startswith("-"):
-            raise OptionError(f"unknown option {word}")
+            found = f"unknown option {word}"
         elif options.event is None:
             options.event = word
         else:
-            raise OptionError("only one event can be named")
+            found = "only one event can be named"
+        wrong = wrong or found
+    if wrong:
+        raise OptionError(wrong, options)
     return options
 
 
-def _set(options: Options, name: str, value: str) -> None:
+def _set(options: Options, name: str, value: str) -> str:
+    """Takes the value over; returns what is wrong with it, or nothing."""
+    if not value:
+        return f"{name} needs a value"
     if name == "--dialect":
         options.dialect = value
     elif name == "--dir":
         options.directory = value
+    elif not (value.isascii() and value.isdigit()) or not 3 <= int(value) < 1024:
+        return "--verdict-fd is not a file descriptor"
     else:
-        if not (value.isascii() and value.isdigit()) or not 3 <= int(value) < 1024:
-            raise OptionError("--verdict-fd is not a file descriptor")
         options.verdict_fd = int(value)
+    return ""

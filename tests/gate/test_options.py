@@ -53,3 +53,10 @@ def test_everything_is_understood() -> None:
 def test_typos_are_errors(argv: list[str]) -> None:
     with pytest.raises(options.OptionError):
         options.parse(["hook", *argv])
+
+
+def test_what_is_understood_counts_although_something_else_is_wrong() -> None:
+    with pytest.raises(options.OptionError) as caught:
+        options.parse(["hook", "PreToolUse", "--enforec", "--dir", "/x", "--dialect", "codex", "--verdict-fd", "3"])
+    kept = caught.value.options
+    assert (kept.event, kept.directory, kept.dialect, kept.verdict_fd) == ("PreToolUse", "/x", "codex", 3)
