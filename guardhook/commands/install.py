@@ -46,6 +46,12 @@ def command(
     """
     module = table.load(harness)
     here = machine.here(project)
+    if here.windows:  # the gate reads its input and keeps its time by means of POSIX
+        fail(
+            "the gate does not run on Windows itself: a registration would guard nothing",
+            hints=("install guardhook and the harness inside WSL",),
+            as_json=as_json,
+        )
     own = where.resolve(directory)
     folders = places.of_scope(here, scope, own)
     from guardhook.harness import program, prompts

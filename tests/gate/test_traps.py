@@ -237,3 +237,25 @@ def test_nesting_beyond_what_is_analysed_is_never_passed_in_silence(hook: Run) -
     assert not hook(claude("echo " + "$(echo " * 80 + "rm -rf ~/" + ")" * 80)).silent
     assert not hook(claude("echo " + "$(" * 80 + "true" + ")" * 80)).silent
     assert hook(claude("echo " + "$(" * 3 + "rm -rf ~/" + ")" * 3)).status == 2
+
+
+def test_a_system_without_posix_blocks_and_is_not_registered(scratch_home: Path) -> None:
+    def run(before: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+        code = f"import sys\n{before}\nfrom guardhook.__main__ import main\nmain()"
+        return subprocess.run(
+            [sys.executable, "-c", code, *words], input=b"{}", capture_output=True, check=False, timeout=60
+        )
+
+    hidden = "sys.modules['posix'] = sys.modules['fcntl'] = None"
+    blocked = run(hidden, "hook", "PreToolUse", "--enforce")
+    assert (blocked.returncode, blocked.stdout) == (2, b"")
+    assert blocked.stderr.startswith(b"guardhook: blocked") and blocked.stderr.count(b"\n") == 1
+    watching = run(hidden, "hook", "PreToolUse")
+    assert (watching.returncode, watching.stdout, watching.stderr) == (0, b"", b"")
+
+    windows = "import dataclasses, guardhook.harness.machine as m\nhere = m.here\n"
+    windows += "m.here = lambda *a, **k: dataclasses.replace(here(*a, **k), platform='win32')"
+    refused = run(windows, "install", "claude-code", "--json")
+    assert refused.returncode == 2
+    assert json.loads(refused.stdout)["ok"] is False and b"WSL" in refused.stdout
+    assert not (scratch_home / ".claude").exists()
