@@ -28,8 +28,25 @@ TABLE: dict[str, tuple[str, str]] = {
 }
 
 
+_JSON = "guardhook.json"  # whether the answer is for a program
+
+
 class LazyGroup(click.Group):
     """Looks commands up in TABLE, so that one command never pays for the imports of another."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:  # words that no command understood: told as every other error is
+            if not ctx.meta.get(_JSON):
+                raise
+            from guardhook.commands.output import fail
+
+            fail(error.format_message(), as_json=True)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(TABLE)
