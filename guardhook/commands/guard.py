@@ -166,7 +166,10 @@ def remove(policy: str, directory: str | None, as_json: bool) -> None:
 @_dir
 @_json
 def enable(policy: str, directory: str | None, as_json: bool) -> None:
-    """Switch a policy on, by id or name, or a whole shipped pack (cloud, databases, …) by its name."""
+    """Switch a policy on.
+
+    POLICY is its id or name, or the name of a whole shipped pack (cloud, databases, …).
+    """
     _switch(policy, True, directory, as_json)
 
 
@@ -175,7 +178,11 @@ def enable(policy: str, directory: str | None, as_json: bool) -> None:
 @_dir
 @_json
 def disable(policy: str, directory: str | None, as_json: bool) -> None:
-    """Switch a policy off, by id or name, or a whole shipped pack. Shipped policies are switched off for you alone."""
+    """Switch a policy off.
+
+    POLICY is its id or name, or the name of a whole shipped pack (cloud, databases, …). Shipped policies are switched off for
+    you alone.
+    """
     _switch(policy, False, directory, as_json)
 
 

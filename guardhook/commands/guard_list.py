@@ -25,9 +25,9 @@ _FIXED = (("ID", 16), ("Action", 6), ("Pri", 3), ("On", 8), ("Layer", 7))
 @click.option("--project", metavar="DIR", help="Show the policies of this project too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(directory: str | None, project: str | None, as_json: bool) -> None:
-    """List all policies, highest priority first: what the hook would judge by now.
+    """List all policies, highest priority first.
 
-    The column On says yes, no, or the name of the preset in which a policy is on.
+    That is what the hook would judge by now. The column On says yes, no, or the name of the preset in which a policy is on.
     """
     from guardhook.policy import load, trust
 

@@ -24,9 +24,9 @@ from guardhook.core.jsontext import printable
 def command(
     path: str | None, line: str | None, cwd: str | None, dialect: str | None, directory: str | None, as_json: bool
 ) -> None:
-    """Try the policies on a step or hook payload (stdin or --file) or on a shell command.
+    """Try the policies on a call.
 
-    Status 1 when a DENY matched, 2 when the input can't be judged.
+    It is a step or hook payload (stdin or --file), or with --command a shell command. Nothing is recorded. Status 1 when a DENY matched, 2 when the input can't be judged.
     """
     from guardhook.gate import hook, roots
     from guardhook.policy import compile as compiler

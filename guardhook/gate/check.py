@@ -203,6 +203,8 @@ def _review(verdict: Verdict, ask: Callable[[str], bool | None] | None) -> tuple
 def _print(shown: dict[str, object], final: str, status: int) -> int:
     policy = f" by policy {printable(str(shown['policy']), 80)}" if shown["policy"] else ""
     words = {"deny": "denied", "warn": "warning", "allow": "allowed", "require_review": "review"}
+    if status == 0:  # observing: the verdict is told and not carried out
+        words.update(deny="not enforced: would be denied", require_review="not enforced: would need a review")
     reason = printable(str(shown["reason"] or ""), limits.REASON_CHARS)
     line = f"guardhook: {words[final]}{policy}" + (f": {reason}" if reason else "")
     try:

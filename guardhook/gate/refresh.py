@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from guardhook.policy.compiled import Compiled
 
 _MOST = 64 * 1024 * 1024
-_TOO_LONG = f"compiling the policies took longer than {limits.RECOMPILE_SECONDS} seconds"
+_TOO_LONG = f"compiling the policies took longer than {limits.RECOMPILE_SECONDS} seconds; `guardhook policy compile` does it ahead"
 
 
 class RefreshError(Exception):

@@ -57,15 +57,19 @@ def said(place: Path, repo: Path) -> str:
         "tool_input": {"command": "echo TEAM"},
         "tool_use_id": "t1",
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "guardhook", "hook", "--enforce", "--dir", str(place)],
-        input=json.dumps(payload).encode(),
-        capture_output=True,
-        timeout=60,
-        check=False,
-        cwd=repo,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-    )
+    # Being too slow to compile is a block that is right on a crowded machine, and not what these tests are about.
+    for _ in range(4):
+        done = subprocess.run(
+            [sys.executable, "-m", "guardhook", "hook", "--enforce", "--dir", str(place)],
+            input=json.dumps(payload).encode(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+            cwd=repo,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        )
+        if b"compiling the policies took longer" not in done.stderr:
+            break
     assert done.returncode == 2, done
     return done.stderr.decode()
 

@@ -133,3 +133,10 @@ def test_a_closed_stdout_is_refused(place: Path) -> None:
     command = f"exec {sys.executable} -m guardhook guard check --dir {place} >&-"
     done = subprocess.run(command, shell=True, input=json.dumps(step("ls")).encode(), capture_output=True, check=False)
     assert done.returncode == 2
+
+
+def test_observing_is_not_told_as_a_denial(place: Path) -> None:
+    (place / "config.toml").write_text('[gate]\npreset = "observe"\n')
+    out = check(step("rm -rf /"), place)
+    assert (out.status, out.json["action"], out.json["mode"]) == (0, "deny", "observe")
+    assert b"not enforced: would be denied by policy" in out.stderr
