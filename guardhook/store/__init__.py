@@ -10,12 +10,15 @@
   nothing where nothing was ever recorded. A damaged traces.db is moved aside and rebuilt; `on_notice` is told so.
 - `Store` (guardhook.store.query) answers: get, traces, iterate, steps, step, decisions, snapshots, evaluations, happenings, prompts,
   runs, stats, problems. Rows are the tuples of guardhook.store.model; `as_dict` gives the documented JSON shapes.
-- `TraceRecorder` (guardhook.store.recorder) writes traces of your own program into the journal of the same store.
+- `TraceRecorder` (guardhook.store.recorder) writes traces of your own program into the journal of the same store, `Appender`
+  (guardhook.store.append) many lines at once: imports, forks, evaluations.
 
 Everything raised is a `StoreError` (guardhook.store.errors).
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from guardhook.store.errors import (
     Ambiguous,
@@ -33,8 +36,13 @@ from guardhook.store.model import Decision, Evaluation, Happening, Problem, Run,
 from guardhook.store.opening import open_store
 from guardhook.store.query import Filter, Page, Store
 
+if TYPE_CHECKING:
+    from guardhook.store.append import Appender
+    from guardhook.store.recorder import TraceRecorder
+
 __all__ = [
     "Ambiguous",
+    "Appender",
     "BadQuery",
     "Corrupt",
     "Decision",
@@ -54,6 +62,20 @@ __all__ = [
     "Store",
     "StoreError",
     "Trace",
+    "TraceRecorder",
     "Unusable",
     "open_store",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Writers are imported when asked for: reading commands start without them."""
+    if name == "TraceRecorder":
+        from guardhook.store.recorder import TraceRecorder
+
+        return TraceRecorder
+    if name == "Appender":
+        from guardhook.store.append import Appender
+
+        return Appender
+    raise AttributeError(name)

@@ -99,15 +99,21 @@ def _seen(sink: Sink, state: State, facts: Facts) -> None:
         model = facts.model
         if model is not None:
             state.metadata["model"] = model
+    follow_run(sink, state, facts.seq, facts.ts, data)
+
+
+def follow_run(sink: Sink, state: State, seq: int, ts: str, data: dict[str, object]) -> None:
+    """Notes which run of the session a line belongs to."""
     segment, run = data.get("segment"), data.get("run")
-    if type(segment) is int and isinstance(run, str):
-        if not state.run or state.run[0] != segment:
-            if state.run:
-                sink.segment(state, state.run)
-            state.run = [segment, run, facts.seq, facts.seq, millis(facts.ts), None]
-        state.run[3] = facts.seq
-        if data.get("closes"):
-            state.run[5] = millis(facts.ts)
+    if type(segment) is not int or not isinstance(run, str):
+        return
+    if not state.run or state.run[0] != segment:
+        if state.run:
+            sink.segment(state, state.run)
+        state.run = [segment, run, seq, seq, millis(ts), None]
+    state.run[3] = seq
+    if data.get("closes"):
+        state.run[5] = millis(ts)
 
 
 def _duplicate(sink: Sink, state: State, facts: Facts) -> bool:

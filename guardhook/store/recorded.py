@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from guardhook.store import instants, protocol
 from guardhook.store.facts import flat, text
-from guardhook.store.fold import millis
+from guardhook.store.fold import follow_run, millis
 from guardhook.store.model import STATUSES
 from guardhook.store.state import OPEN_MOST, Open, Row, Sink, State
 
@@ -46,10 +46,12 @@ def apply(
             raise Refused("the trace has begun already")
         state = _start(text(data.get("trace")) or "", ts, us, data, event)
         state.last_us = us
+        follow_run(sink, state, seq, ts, data)
         return state
     if state is None:
         raise Refused("the trace has no beginning")
     state.last_us = max(state.last_us or 0, us)
+    follow_run(sink, state, seq, ts, data)
     if native == "trace_end":
         _end(state, ts, us, event)
     elif native in ("step", "step_start"):

@@ -1,0 +1,90 @@
+"""Putting things other than hook events into the journal: recorded runs, imports, forks, evaluations.
+
+They are lines like all others (types `trace.*`, `fork.*`, `eval.*`, see guardhook.store.recorded), so the store made of them can be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from itertools import islice
+
+from guardhook.core import limits
+from guardhook.core.folders import Folders
+from guardhook.journal import fit, line, redact, write
+from guardhook.store.errors import Locked, Unusable
+
+BUDGET_SECONDS = 5.0
+_BATCH = 500
+
+
+class Appender:
+    """Writes lines about traces. dialect names the file's kind (`recorder`, `fork`, `eval`, an import's format); each trace has its own file.
+
+    redaction is one of redact.MODES; by default secrets are taken out before anything is written, as hooks do.
+    """
+
+    def __init__(self, folders: Folders, *, dialect: str = "recorder", redaction: str = "redacted") -> None:
+        self.folders = folders
+        self.dialect = dialect
+        self.redaction = redaction
+        self._rows: tuple[redact.Row, ...] | None = None
+
+    def put(
+        self,
+        trace_id: str,
+        lines: Iterable[tuple[str, dict[str, object]]],
+        *,
+        opens: bool = False,
+        closes: bool = False,
+        root: str | None = None,
+    ) -> int:
+        """Appends lines (type, event) of one trace in order, and gives how many. opens: the first one begins a run; closes: the last one ends it.
+
+        Raises Locked when the journal stays locked for BUDGET_SECONDS, Unusable when it can't be written.
+        """
+        name = line.key(self.dialect, trace_id)
+        session = write.Session(self.folders.journal, name, self.dialect, trace_id)
+        written = 0
+        try:
+            session.lock(time.monotonic() + BUDGET_SECONDS)
+            rest = iter(lines)
+            batch = list(islice(rest, _BATCH))
+            while batch:
+                following = list(islice(rest, _BATCH))
+                entries = []
+                for index, (kind, event) in enumerate(batch):
+                    last = closes and not following and index == len(batch) - 1
+                    entries.append(self._entry(trace_id, kind, event, opens and written + index == 0, last, root))
+                session.drain(entries)
+                written += len(batch)
+                batch = following
+            session.finish()
+        except TimeoutError:
+            raise Locked(
+                f"{self.folders.journal} is locked by another process; try again", self.folders.journal
+            ) from None
+        except OSError as error:
+            raise Unusable(f"{self.folders.journal}: {error.strerror or error}", self.folders.journal) from None
+        finally:
+            session.close()
+        return written
+
+    def _entry(
+        self, trace_id: str, kind: str, event: dict[str, object], opens: bool, closes: bool, root: str | None
+    ) -> tuple[write.Record, str, str | None]:
+        if self._rows is None:
+            from guardhook.journal.rules import freeze_rules
+
+            self._rows = freeze_rules() if self.redaction == "redacted" else ()
+        cleaned, redacted = redact.redact(event, self._rows, self.redaction)
+        step = fit.level(cleaned, limits.RECORD_BYTES)
+        cleaned, cut = fit.clip(cleaned, step) if step is not None else (cleaned, [])
+        data: dict[str, object] = {"trace": trace_id, "dialect": self.dialect, "event": cleaned}
+        if redacted:
+            data["redacted"] = redacted
+        if cut:
+            data["cut"] = cut
+        record = write.Record(kind, time.time_ns(), self.dialect, trace_id, os.getcwd(), root, opens, closes, data)
+        return record, line.body(data), None
