@@ -86,8 +86,8 @@ class Bench:
         path.write_bytes(content)
         return path
 
-    def launched(self, folders: Folders, mode: str = "enforce") -> list[str]:
-        return [program.launcher_path(folders, "claude-code", mode), "PreToolUse"]
+    def launched(self, folders: Folders, mode: str = "enforce", event: str = "PreToolUse") -> list[str]:
+        return [program.launcher_path(folders, "claude-code", mode), event]
 
 
 def floor_interpreter() -> str:
@@ -179,6 +179,9 @@ def main_variants(bench: Bench) -> list[Variant]:
     hostile = bench.installed("hostile", data.policies(200, regexes=60) + data.HOSTILE_POLICY)
     harmless = bench.payload("harmless", data.payload(data.QUICK, 4096))
     parsed = bench.payload("parsed", data.payload(data.PARSED, 4096))
+    heavy = bench.payload("heavy", data.payload(data.HEAVY, 4096))
+    effect = bench.payload("effect", data.payload(data.EFFECT_DENIED, 4096))
+    output = bench.payload("output", data.output(data.PARSED, 100_000))
     denied = bench.payload("denied", data.payload(data.DENIED, 4096))
     large = bench.payload("large", data.payload(data.PARSED, 100_000))
     huge = bench.payload("huge", data.payload(data.PARSED, 5_000_000))
@@ -193,7 +196,10 @@ def main_variants(bench: Bench) -> list[Variant]:
         Variant("capture", bench.launched(usual, "observe"), harmless, 0, limit=1.6),
         Variant("no objection, quick", bench.launched(usual), harmless, 0, limit=1.6),
         Variant("no objection, parsed", bench.launched(usual), parsed, 0, limit=1.8),
+        Variant("no objection, much to parse", bench.launched(usual), heavy, 0, limit=1.8),
         Variant("deny", bench.launched(usual), denied, 2, limit=1.9),
+        Variant("deny for an effect", bench.launched(usual), effect, 2, limit=1.9),
+        Variant("capture, output of 100 KB", bench.launched(usual, "observe", "PostToolUse"), output, 0, limit=1.6),
         Variant("100 KB, 50 policies", bench.launched(fifty), large, 0, limit=2.4),
         Variant("1,000 policies", bench.launched(thousand), parsed, 0),
         Variant("one file, direct", [str(bench.binary), *direct], parsed, 0, limit=4.5),

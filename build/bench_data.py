@@ -9,6 +9,14 @@ PARSED = (
     "cd services/api && for f in $(git ls-files '*.py'); do grep -n 'TODO' \"$f\" | head -3; done; "
     "python -m pytest -q tests/unit --maxfail=1 2>&1 | tee /tmp/out.log | tail -20"
 )
+HEAVY = (
+    "set -euo pipefail; root=$(git rev-parse --show-toplevel); find \"$root/src\" -name '*.ts' -not -path '*/node_modules/*' -print0 "
+    '| xargs -0 grep -lE \'import .* from "lodash"\' | while read -r f; do n=$(grep -c lodash "$f"); '
+    '[[ $n -gt ${MIN:-3} ]] && printf \'%s\\t%d\\n\' "${f#$root/}" "$n"; done | sort -k2,2nr | head -20 > "/tmp/report-$(date +%F).txt"; '
+    "python3 -c 'import json,sys; print(json.dumps([l.split() for l in open(sys.argv[1])]))' \"/tmp/report-$(date +%F).txt\" "
+    '&& bash -c "npm run lint -- --fix && git diff --stat | tail -1" || echo "nothing to do in ${root##*/}"'
+)
+EFFECT_DENIED = 'cd src && target="$HOME"; rm -rf "$target"/'
 DENIED = "cd build && bench-forbidden-7 --now"
 HOSTILE = "echo " + "a" * 400
 
@@ -40,6 +48,15 @@ def policies(count: int, *, regexes: int) -> str:
             f'priority = {number % 10}\nreason = "Policy {number} of the benchmark."\nmatch = {{ {match} }}\n'
         )
     return "\n".join(out)
+
+
+def output(command: str, size: int) -> bytes:
+    """A PostToolUse payload whose output is a log of about `size` bytes."""
+    event = json.loads(payload(command, 0))
+    line = "2026-03-01T10:22:07Z INFO worker-3 request=8f14e45f path=/api/items?page=2 status=200 took=12ms\n"
+    text = (line * (size // len(line) + 1))[:size]
+    event |= {"hook_event_name": "PostToolUse", "tool_response": {"stdout": text, "stderr": "", "interrupted": False}}
+    return json.dumps(event).encode()
 
 
 def payload(command: str, size: int) -> bytes:
