@@ -1,8 +1,8 @@
-"""What stays packed inside the single-file executable: generated modules that hold files as bytes.
+"""What stays packed inside the single-file executable: generated modules that hold files as bytes, and the gate's modules.
 
 guardhook_payload        the hook program, for `install`
-guardhook_hot            the gate's modules in one piece: 40 reads of the archive are 40 file openings
 guardhook_cold           names of the C extensions that the gate doesn't need, and the policy files
+first_entry.py           the gate's modules in one piece, and what runs them: 80 reads of the archive are 80 file openings
 guardhook_cold_<n>       one such extension each
 """
 
@@ -28,7 +28,8 @@ def write(items: list[Item], found: closure.Closure, folder: Path) -> None:
     hot = {
         name: (path.name == "__init__.py", marshal.dumps(code_of(name, path))) for name, path in found.modules.items()
     }
-    _module(folder, "guardhook_hot", MODULES=hot)
+    first = (Path(__file__).resolve().parent / "first_entry.py").read_text(encoding="utf-8")
+    (folder / "first_entry.py").write_text(f"MODULES = {hot!r}\n{first}")
 
 
 def take_out(
