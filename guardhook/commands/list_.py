@@ -64,9 +64,9 @@ def _table(page: Page, now_us: int) -> None:
     paint = reading.paint()
     out = console(sys.stdout, reading.width(), colour=paint.on)
     out.print(f"{len(page.items)} trace(s) found ({page.total} total)", highlight=False, markup=False)
-    table = Table(show_edge=False, pad_edge=False, header_style="bold" if paint.on else "")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold" if paint.on else "")
     table.add_column("ID", no_wrap=True, min_width=12)
-    table.add_column("Agent", no_wrap=True, overflow="ellipsis", max_width=40)
+    table.add_column("Agent", overflow="ellipsis", max_width=40)  # the one that gives way
     table.add_column("Status", no_wrap=True)
     for name in ("Steps", "Duration", "Tokens"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -93,8 +93,7 @@ def _started(trace: Trace) -> int | None:
 def _status(trace: Trace, now_us: int) -> str:
     from guardhook.views.text import Paint
 
-    text = Paint(False).status(trace.status)
     started = _started(trace)
     if trace.status == "running" and not trace.live and started is not None and now_us - started > _ABANDONED_US:
-        text += " ⚠ abandoned?"
-    return text
+        return "⚠ abandoned?"
+    return Paint(False).status(trace.status)

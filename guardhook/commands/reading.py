@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -136,6 +137,9 @@ def opened(directory: str | None, as_json: bool, *, nothing: object = None) -> I
 
     nothing: what to print with --json where nothing was ever recorded, for commands to which that is no failure.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no Unicode gets escapes, not an error
+            stream.reconfigure(errors="backslashreplace")
     try:
         store = open_store(resolve(directory), progress=Bar(), on_notice=say)
     except Missing as error:

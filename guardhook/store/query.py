@@ -13,7 +13,7 @@ from guardhook.store.model import Evaluation, Happening, Problem, Run, Snapshot,
 
 IDLE_SECONDS = 30 * 60
 SORTS = {
-    "started_at": "started_us {0}, started_at {0}",
+    "started_at": "started_us {0}, CASE WHEN started_us IS NULL THEN started_at END {0}",
     "duration": "effective_duration_ms {0}",
     "tokens": "effective_tokens {0}",
     "cost": "total_cost_usd {0}",

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from guardhook.views.text import one_line
 
-_STYLES = {"●": "cyan", "✔": "green", "✘": "red", "⧖": "yellow"}
+_STYLES = {"●": "cyan", "✔": "green", "✘": "red", "⧖": "yellow", "⚠": "yellow"}
 
 
 def console(file: IO[str], width: int, *, colour: bool) -> Console:
