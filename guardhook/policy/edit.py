@@ -91,13 +91,26 @@ def switch(folders: Folders, ident: str, enabled: bool) -> str:
             document = _document(found.path)
             listed = document["policy"]
             table: Any = listed[_place(listed, found)]
-            table["enabled"] = enabled
+            if "enabled" in table:
+                table["enabled"] = enabled
+            elif not enabled:
+                _after_name(table, "enabled", enabled)
             _write(found.path, document, PolicyFile)
         else:
             raise EditError(
                 f"{found.policy.name!r} is a {found.layer} policy, which a user can't switch; {_instead(found)}"
             )
         return found.policy.name
+
+
+def _after_name(table: Any, key: str, value: object) -> None:
+    """Adds a line below the policy's name. At the table's end it would land behind the comment of what comes next."""
+    item = tomlkit.item(value)
+    item.trivia.trail = table["name"].trivia.trail
+    if item.trivia.trail:
+        table.value._insert_after("name", key, item)  # tomlkit offers no other way
+    else:  # the name is the file's last line, and has no end
+        table[key] = value
 
 
 def switch_pack(folders: Folders, pack: str, enabled: bool) -> list[str]:

@@ -231,6 +231,25 @@ def read_layer(loaded: Loaded, folder: str, layer: str, note: Callable[[PolicyEr
         names = names[: limits.PROJECT_FILES]
     for name in names:
         read_file(loaded, f"{folder}/{name}", layer, note)
+    if layer in ("system", "user"):
+        loaded.problems += _misnamed(folder)
+
+
+def _misnamed(folder: str) -> list[str]:
+    """What lies among policy files and is none by its name: a rule in there would be dead without a word."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [
+        f"{folder}/{name}: not read, the name of a policy file ends in .toml; rename it or take it out of the folder"
+        for name in names
+        if not name.startswith(".") and not name.endswith((".toml", "~", *_NOTES))
+    ]
+
+
+# Endings of what people leave beside their policies to read it themselves.
+_NOTES = (".md", ".txt", ".rst")
 
 
 def read_file(loaded: Loaded, path: str, layer: str, note: Callable[[PolicyError], None]) -> None:

@@ -59,6 +59,26 @@ def test_disabling_a_policy_without_the_key_adds_it(folders: Folders, put: Put) 
     assert path.read_text().count("enabled = false") == 1
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_new_line_keeps_comments_where_they_belong(folders: Folders, put: Put, end: str) -> None:
+    first = ["[[policy]] # one", 'name = "a" # its name', 'action = "deny"', 'match = { tool = "x" } # which', ""]
+    rest = ["# About the second.", "[[policy]]", 'name = "b"', 'action = "warn"', 'match = { tool = "y" }', ""]
+    path = put("policies/mine.toml", "")
+    path.write_bytes(end.join(first + rest).encode())
+    edit.switch(folders, "a", True)  # it is: nothing to write
+    assert path.read_bytes() == end.join(first + rest).encode()
+    edit.switch(folders, "a", False)
+    first.insert(2, "enabled = false")
+    assert path.read_bytes() == end.join(first + rest).encode()
+
+
+def test_the_name_may_be_the_last_line(folders: Folders, put: Put) -> None:
+    path = put("policies/mine.toml", '[[policy]]\naction = "deny"\nmatch = { tool = "x" }\nname = "a"')
+    edit.switch(folders, "a", False)
+    assert "\nenabled = false" in path.read_text()
+    assert path.read_text().startswith('[[policy]]\naction = "deny"\n')
+
+
 def test_removing_leaves_the_rest_alone(folders: Folders, put: Put) -> None:
     path = put("policies/mine.toml", MINE)
     edit.remove(folders, "first")

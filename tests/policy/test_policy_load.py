@@ -110,6 +110,17 @@ def test_all_files_of_a_layer_count_and_others_do_not(folders: Folders, put: Put
     assert [f.policy.name for f in loaded.ordered()] == ["a", "b"]
 
 
+@pytest.mark.parametrize("name", ["mine.tml", "mine.toml.bak", "mine.TOML", "mine"])
+def test_a_rule_in_a_file_of_another_name_is_told(folders: Folders, put: Put, name: str) -> None:
+    put(f"policies/{name}", HEAD + 'match = { tool = "x" }\n')
+    put("policies/notes.md", "x")
+    put("policies/.swap.tml", "x")
+    loaded = load.load(folders, time.time())
+    assert not loaded.errors
+    (problem,) = loaded.problems
+    assert name in problem and ".toml" in problem
+
+
 def test_the_same_name_in_two_layers_is_two_policies(folders: Folders, put: Put) -> None:
     os.makedirs(folders.system_policies)
     Path(folders.system_policies, "s.toml").write_text(HEAD + 'match = { tool = "x" }\n')
