@@ -131,7 +131,7 @@ def identity(info: posix.stat_result) -> tuple[int, ...]:
     return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
 
-def digest(data: bytes) -> bytes:
+def digest(data: bytes | memoryview) -> bytes:
     return blake2b(data, digest_size=DIGEST_SIZE).digest()
 
 
@@ -200,7 +200,7 @@ def _open(blob: bytes) -> tuple[tuple[str, ...], tuple[Source, ...], str, tuple[
     start = len(MAGIC) + DIGEST_SIZE
     if len(blob) <= start or not blob.startswith(MAGIC):
         raise Damaged("the compiled policy file is not one")
-    content = blob[start:]
+    content = memoryview(blob)[start:]
     if digest(content) != blob[len(MAGIC) : start]:
         raise Damaged("the compiled policy file is damaged: its digest does not hold")
     program, made_for, sources, wrong, body = marshal.loads(content)
