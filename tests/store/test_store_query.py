@@ -142,15 +142,49 @@ def test_shapes_have_their_keys_in_order(folders) -> None:  # type: ignore[no-un
     put(folders, "a", {"step_number": 1, "decision": {"chosen": "x"}})
     with open_store(folders) as store:
         trace = store.get("a")
-        assert (
-            list(trace.as_item())
-            == ["id", "agent_name", "agent_version", "trigger", "status", "input", "output", "started_at", "ended_at", "total_duration_ms", "total_tokens", "total_cost_usd", "error", "tags", "metadata", "parent_trace_id", "forked_from_step", "session_id", "created_at", "step_count", "effective_tokens"]
-        )
+        assert list(trace.as_item()) == [
+            "id",
+            "agent_name",
+            "agent_version",
+            "trigger",
+            "status",
+            "input",
+            "output",
+            "started_at",
+            "ended_at",
+            "total_duration_ms",
+            "total_tokens",
+            "total_cost_usd",
+            "error",
+            "tags",
+            "metadata",
+            "parent_trace_id",
+            "forked_from_step",
+            "session_id",
+            "created_at",
+            "step_count",
+            "effective_tokens",
+        ]
         step = store.step(trace, 1).as_dict(trace.id)
-        assert (
-            list(step)
-            == ["id", "trace_id", "step_number", "step_type", "name", "input", "output", "started_at", "ended_at", "duration_ms", "tokens_used", "model", "error", "metadata", "parent_step_number", "caused_by_step_number", "decision"]
-        )
+        assert list(step) == [
+            "id",
+            "trace_id",
+            "step_number",
+            "step_type",
+            "name",
+            "input",
+            "output",
+            "started_at",
+            "ended_at",
+            "duration_ms",
+            "tokens_used",
+            "model",
+            "error",
+            "metadata",
+            "parent_step_number",
+            "caused_by_step_number",
+            "decision",
+        ]
         assert list(step["decision"]) == ["id", "step_id", "options", "chosen", "rationale", "confidence", "decided_by"]  # type: ignore[call-overload]
         assert step["decision"]["step_id"] == step["id"]  # type: ignore[index]
 
