@@ -27,13 +27,15 @@ class Extensions:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> object:
-        from guardhook_cold import NAMES
+        from guardhook_cold import LIBRARIES, NAMES
 
         if name not in NAMES:
             return None
         from importlib.machinery import ExtensionFileLoader
         from importlib.util import spec_from_file_location
 
+        for library, holder in LIBRARIES.get(name, ()):
+            unpack(library, __import__(holder).DATA)  # the bootloader has named this folder to the dynamic linker
         where = unpack(f"{name}.so", __import__(NAMES[name]).DATA)
         return spec_from_file_location(name, where, loader=ExtensionFileLoader(name, where))
 

@@ -1,9 +1,9 @@
 """What stays packed inside the single-file executable: generated modules that hold files as bytes, and the gate's modules.
 
 guardhook_payload        the hook program, for `install`
-guardhook_cold           names of the C extensions that the gate doesn't need, and the policy files
+guardhook_cold           names of the C extensions that the gate doesn't need, the libraries that they need, and the policy files
 first_entry.py           the gate's modules in one piece, and what runs them: 80 reads of the archive are 80 file openings
-guardhook_cold_<n>       one such extension each
+guardhook_cold_<n>       one such extension or library each
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from guardhook.harness.contents import PAYLOAD_MODULE, Item, pack
 
 # C extensions that are unpacked at every start: what the gate imports, and what PyInstaller's own start needs.
 HOT = frozenset(("_json", "fcntl", "_blake2", "_sha256", "_sha2", "_struct", "zlib", "regex._regex"))
+# The libraries behind the other extensions: start of the file name -> extension.
+COLD_LIBRARIES = {"libsqlite3": "_sqlite3"}
 
 
 def write(items: list[Item], found: closure.Closure, folder: Path) -> None:
@@ -39,16 +41,22 @@ def take_out(
     kept: list[shared_spec.Entry] = []
     modules: list[shared_spec.Entry] = []
     names: dict[str, str] = {}
+    libraries: dict[str, list[tuple[str, str]]] = {}
     for entry in binaries:
         name = extension_name(entry)
-        if name is None or name in HOT:
+        base = Path(entry[0]).name
+        behind = next((needs for start, needs in COLD_LIBRARIES.items() if base.startswith(start)), None)
+        if name in HOT or (name is None and behind is None):
             kept.append(entry)
             continue
-        holder = f"guardhook_cold_{len(names)}"
-        names[name] = holder
+        holder = f"guardhook_cold_{len(modules)}"
+        if name is not None:
+            names[name] = holder
+        elif behind is not None:
+            libraries.setdefault(behind, []).append((base, holder))
         modules.append(_module(folder, holder, DATA=Path(entry[1]).read_bytes()))
     policies = {f"policies/{name}": data for name, data in shared_spec.shipped_policies() if name != "DIGEST"}
-    modules.append(_module(folder, "guardhook_cold", NAMES=names, POLICIES=policies))
+    modules.append(_module(folder, "guardhook_cold", NAMES=names, LIBRARIES=libraries, POLICIES=policies))
     return kept, modules
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EXCLUDED_HOOK = ["inspect", "pkgutil", "multiprocessing", "ctypes", "zipfile", "threading"]
 EXCLUDED_CLI = [
     "ctypes", "multiprocessing", "pkgutil", "ssl", "_ssl", "lzma", "_lzma", "bz2", "_bz2", "readline", "curses", "tkinter", "asyncio", "http",
-    "xml", "unittest", "pydoc", "doctest", "pdb", "lib2to3", "distutils", "setuptools", "pip", "sqlite3", "_hashlib", "test",
+    "xml", "unittest", "pydoc", "doctest", "pdb", "lib2to3", "distutils", "setuptools", "pip", "_hashlib", "test",
     "pygments", "markdown_it", "mdurl", "numpy", "IPython", "mypy", "pytest", "hypothesis", "yaml", "tomli", "attr", "colorama",
 ]  # fmt: skip
 # Libraries that come along with extensions we leave out, or that every system has.

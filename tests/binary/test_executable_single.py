@@ -34,6 +34,12 @@ def test_version_and_usage(executable: Path) -> None:
     assert b"stdin" in run(executable, "hook", "--help")[1]
 
 
+def test_the_reading_commands_bring_their_database_along(executable: Path, tmp_path: Path) -> None:
+    hook(executable, tmp_path, DEADLY)
+    status, out, err = run(executable, "list", "--json", "--dir", str(tmp_path))
+    assert (status, b"trc_" in out) == (0, True), err
+
+
 def test_works_as_downloaded(executable: Path, tmp_path: Path) -> None:
     assert hook(executable, tmp_path, HARMLESS) == (0, b"", b"")
     assert is_deny(hook(executable, tmp_path, DEADLY))
