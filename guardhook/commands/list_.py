@@ -11,6 +11,7 @@ from guardhook.commands import reading
 from guardhook.commands.output import say
 from guardhook.store import Page, Trace
 
+_SILENT_DAYS = 7
 _ABANDONED_US = 30 * 60 * 1_000_000
 
 
@@ -49,6 +50,12 @@ def command(
             reading.print_json({"items": [trace.as_item() for trace in page.items], "total": page.total})
         elif page.items:
             _table(page, int(now * 1_000_000))
+            heard = store.last_heard()
+            if heard is not None and now * 1_000_000 - heard > _SILENT_DAYS * 86_400_000_000:
+                say(
+                    f"nothing was recorded for {int(now - heard / 1_000_000) // 86_400} days; if agents ran since, they did not"
+                    " reach guardhook: see `guardhook doctor`"
+                )
         else:
             say(
                 "no trace matches" if page.total == 0 and chosen != type(chosen)() else "no trace has been recorded yet"

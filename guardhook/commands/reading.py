@@ -5,15 +5,30 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import sqlite3
 import sys
+import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail, say
-from guardhook.store import Ambiguous, BadQuery, Filter, Missing, NotFound, Store, StoreError, open_store
+from guardhook.core.folders import Folders
+from guardhook.store import (
+    Ambiguous,
+    BadQuery,
+    Corrupt,
+    Filter,
+    Missing,
+    NotFound,
+    Store,
+    StoreError,
+    open_store,
+    schema,
+)
+from guardhook.store.query import IDLE_SECONDS
 from guardhook.views.jsonout import pretty
 from guardhook.views.text import Paint
 
@@ -141,7 +156,8 @@ def opened(directory: str | None, as_json: bool, *, nothing: object = None) -> I
         if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no Unicode gets escapes, not an error
             stream.reconfigure(errors="backslashreplace")
     try:
-        store = open_store(resolve(directory), progress=Bar(), on_notice=say)
+        folders = resolve(directory)
+        store = open_store(folders, idle_seconds=idle_seconds(folders), progress=Bar(), on_notice=say)
     except Missing as error:
         if nothing is None:
             fail(error.message, code=1, as_json=as_json)
@@ -161,10 +177,48 @@ def opened(directory: str | None, as_json: bool, *, nothing: object = None) -> I
         fail(error.message, hints=error.candidates, as_json=as_json)
     except StoreError as error:
         fail(error.message, as_json=as_json)
+    except sqlite3.DatabaseError as error:
+        _broken(store.path, error, as_json)
     except BrokenPipeError:
         # The reader has seen enough (`| head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
+
+
+def _broken(path: str, error: sqlite3.DatabaseError, as_json: bool) -> NoReturn:
+    """Damage that shows only while reading: the file goes aside, so that the next command rebuilds it."""
+    told = schema.told(error, path)
+    if not isinstance(told, Corrupt):
+        fail(told.message, as_json=as_json)
+    try:
+        kept = schema.set_aside(path, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+    except OSError:
+        fail(told.message, as_json=as_json)
+    fail(
+        f"{path} was damaged; it is kept as {kept}", code=1, as_json=as_json,
+        hints=["run the command again: the store is rebuilt from the journal"],
+    )  # fmt: skip
+
+
+def idle_seconds(folders: Folders) -> float:
+    """After how long without an event a running trace counts as timed out: `[capture] idle_minutes` of the user's or the system's config.toml."""
+    for folder in (folders.config, folders.system):
+        try:
+            with open(f"{folder}/config.toml", "rb") as file:
+                text = file.read()
+        except OSError:
+            continue
+        if b"idle_minutes" not in text:  # reading TOML costs more than the whole command
+            continue
+        import tomllib
+
+        try:
+            minutes = tomllib.loads(text.decode()).get("capture", {}).get("idle_minutes")
+        except (ValueError, AttributeError):
+            continue
+        if isinstance(minutes, (int, float)) and not isinstance(minutes, bool) and 0 < minutes < 1e6:
+            return minutes * 60.0
+    return IDLE_SECONDS
 
 
 class Bar:

@@ -117,18 +117,23 @@ def follow_run(sink: Sink, state: State, seq: int, ts: str, data: dict[str, obje
 
 
 def _duplicate(sink: Sink, state: State, facts: Facts) -> bool:
-    """Whether this event was recorded before: two registrations that one client loads, told by call id and event."""
+    """Whether this event was recorded before: two registrations that one client loads, told by call id and event.
+
+    An id that is used again for the same tool with another input is no copy; nothing may hide behind a known id.
+    """
     if facts.call is not None:
-        key, again = f"{facts.call}\0{facts.native or facts.event}", True
+        key, said = f"{facts.call}\0{facts.event}", f"{facts.tool}\0{facts.canon}"
+        before = state.recent.get(key)
+        again = before is not None and (before == said or before.partition("\0")[0] != str(facts.tool))
     elif facts.event in _ONCE:
         # Without a call there is only the sameness of all that was said, at nearly the same time.
-        key = f"{facts.native}\0{facts.agent}\0{_digest(facts)}"
-        again = facts.us - state.recent.get(key, -AGAIN_US) < AGAIN_US
+        key, said = f"{facts.native}\0{facts.agent}\0{_digest(facts)}", str(facts.us)
+        again = facts.us - int(state.recent.get(key, -AGAIN_US)) < AGAIN_US
     else:
         return False
-    if key not in state.recent or not again:
+    if not again:
         state.recent.pop(key, None)
-        state.recent[key] = facts.us
+        state.recent[key] = said
         if len(state.recent) > RECENT:
             del state.recent[next(iter(state.recent))]
         return False
@@ -483,7 +488,8 @@ def _said(sink: Sink, state: State, facts: Facts) -> None:
 def _session_end(sink: Sink, state: State, facts: Facts) -> None:
     _interrupt(sink, state, facts, everyone=True)
     _other(sink, state, facts)
-    state.status, state.ended_at, state.ended_us = "completed", millis(facts.ts), facts.us
+    if state.status != "completed":  # the time between the last answer and the end is not the agent's
+        state.status, state.ended_at, state.ended_us = "completed", millis(facts.ts), facts.us
 
 
 def _subagent_start(sink: Sink, state: State, facts: Facts) -> None:

@@ -121,6 +121,11 @@ class Store:
         )
         return map(_trace, rows)
 
+    def last_heard(self) -> int | None:
+        """When any harness was last heard of, microseconds since the epoch."""
+        found = self.connection.execute("SELECT MAX(last_us) FROM agent_traces WHERE live").fetchone()[0]
+        return None if found is None else int(found)
+
     def newest_running(self) -> Trace | None:
         """The trace that `watch` follows when none is named: running, no fork, started last."""
         rows = self._fetch(

@@ -76,7 +76,7 @@ class State(msgspec.Struct, omit_defaults=True):
     open: list[Open] = []
     anchors: dict[str, Anchor] = {}
     spawned: dict[str, int] = {}  # sub-agent id -> the call that started it
-    recent: dict[str, int] = {}  # events seen lately -> microseconds
+    recent: dict[str, str] = {}  # events seen lately -> what they said, or when
     request: list[object] = []  # [key, step number, microseconds] of the model request under way
     run: list[object] = []  # [segment, run, first seq, last seq, opened at, closed at]
 

@@ -39,7 +39,7 @@ def json_text(value: object) -> str:
     try:
         return _encoder.encode(value).decode()
     except (UnicodeEncodeError, OverflowError):  # an integer beyond 64 bits
-        return dumps(value)
+        return dumps(msgspec.to_builtins(value))
 
 
 class Held:

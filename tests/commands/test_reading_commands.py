@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
+import time
 import unicodedata
 from pathlib import Path
 
@@ -375,3 +377,53 @@ def test_a_damaged_store_is_told_and_the_answer_is_right(data: Path) -> None:
     (data / "traces.db").write_bytes(b"garbage" * 5000)
     done = process(data, "list", "--json")
     assert json.loads(done.stdout)["total"] == 1 and b"rebuilt" in done.stderr
+
+
+def test_damage_that_shows_while_reading_is_told_and_mended_by_the_next_command(data: Path) -> None:
+    put(data, "a", *(step(n, output="x" * 4000) for n in range(1, 400)))
+    process(data, "list")
+    with sqlite3.connect(f"{data}/traces.db") as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    with (data / "traces.db").open("r+b") as file:
+        file.seek(4096 * 30)
+        file.write(b"\xff" * 4096 * 200)
+    broken = process(data, "show", "a")
+    assert broken.returncode == 1 and b"damaged" in broken.stderr and b"Traceback" not in broken.stderr
+    assert process(data, "show", "a").returncode == 0
+
+
+def test_when_a_trace_times_out_is_a_setting(data: Path) -> None:
+    given = {
+        "session": "s",
+        "dialect": "claude-code",
+        "event": "pre_tool",
+        "native_event": "PreToolUse",
+        "tool": "Bash",
+        "payload": {},
+        "verdict": None,
+    }
+    record = write.Record(
+        line.RECEIVED, time.time_ns() - 600 * 10**9, "claude-code", "s", "/p", "/p", True, False, given
+    )
+    write.append(str(data / "journal"), record, budget=1.0)
+    assert answer(run(data, "list", "--json"))["items"][0]["status"] == "running"  # type: ignore[index]
+    (data / "config.toml").write_text("[capture]\nidle_minutes = 5\n")
+    assert answer(run(data, "list", "--json"))["items"][0]["status"] == "timeout"  # type: ignore[index]
+
+
+def test_a_long_silence_is_told(data: Path) -> None:
+    given = {
+        "session": "s",
+        "dialect": "claude-code",
+        "event": "pre_tool",
+        "native_event": "PreToolUse",
+        "tool": "Bash",
+        "payload": {},
+        "verdict": None,
+    }
+    record = write.Record(
+        line.RECEIVED, time.time_ns() - 20 * 86_400 * 10**9, "claude-code", "s", "/p", "/p", True, False, given
+    )
+    write.append(str(data / "journal"), record, budget=1.0)
+    assert "nothing was recorded for 20 days" in run(data, "list").stderr

@@ -54,6 +54,16 @@ def test_duplicates_of_cross_loaded_configurations_collapse(journal: Journal) ->
         assert [s.step_type for s in store.steps(trace)] == ["tool_call", "guard_check", "output"]
 
 
+def test_an_id_that_is_used_again_for_something_else_hides_nothing(journal: Journal) -> None:
+    journal.add(pre("a"), pre("a", {"command": "rm -rf /"}), pre("a", {"command": "rm -rf /"}))
+    assert [s.input for s in journal.steps()] == [LS, {"command": "rm -rf /"}]
+
+
+def test_two_shapes_of_one_call_are_one_step(journal: Journal) -> None:
+    journal.add(pre("a"), event("pre_tool", tool="Shell", given={"cmd": "ls"}, call="a", native="preToolUse"))
+    assert len(journal.steps()) == 1
+
+
 def test_the_same_prompt_said_twice_is_two_prompts(journal: Journal) -> None:
     journal.add(event("user_prompt", prompt="again"), event("user_prompt", prompt="again"), step=5)
     with journal.open() as store:
@@ -82,7 +92,8 @@ def test_status_over_the_life_of_a_session(journal: Journal) -> None:
     journal.add(event("user_prompt", prompt="two"))
     assert (journal.trace().status, journal.trace().ended_at) == ("running", None)
     journal.add(event("session_end", reason="exit"))
-    assert journal.trace().status == "completed"
+    ended = journal.trace()
+    assert (ended.status, ended.effective_duration_ms) == ("completed", 4000)
 
 
 def test_a_vanished_harness_shows_as_timeout_until_it_speaks_again(journal: Journal) -> None:
