@@ -92,7 +92,7 @@ def catch_up(
     work, total = _work(connection, journal_dir)
     done = lines = sessions = 0
     while work:
-        connection.execute("BEGIN IMMEDIATE")
+        _begin(connection)
         try:
             batch = _Batch(connection, journal_dir, batch_lines, batch_bytes)
             while work and not batch.full:
@@ -110,6 +110,22 @@ def catch_up(
         if progress is not None:
             progress(min(done, total), total)
     return Report(lines, done, sessions)
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    """Takes the write lock. While another process is catching up it is waited for, however long that takes: its work is ours."""
+    before: object = None
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            now = connection.execute("SELECT COUNT(*), SUM(offset), MAX(seq) FROM cursors").fetchone()
+            if now == before:
+                raise
+            before = now
 
 
 def _work(connection: sqlite3.Connection, journal_dir: str) -> tuple[list[str], int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 
 from guardhook.store.errors import Corrupt, Foreign, Locked, Newer, StoreError, Unusable
 
@@ -109,8 +110,7 @@ def connect(path: str, *, create: bool, busy_ms: int = BUSY_MS) -> sqlite3.Conne
         connection.execute(f"PRAGMA busy_timeout={busy_ms:d}")
         if version(connection) != VERSION:
             migrate(connection, path)
-        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            connection.execute("PRAGMA journal_mode=WAL")
+        _write_ahead(connection, busy_ms)
         connection.execute("PRAGMA synchronous=NORMAL")
     except (sqlite3.Error, StoreError) as error:
         connection.close()
@@ -118,6 +118,18 @@ def connect(path: str, *, create: bool, busy_ms: int = BUSY_MS) -> sqlite3.Conne
             raise
         raise _told(error, path) from None
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection, busy_ms: int) -> None:
+    """WAL mode. The switch does not wait for a lock by itself when several processes open a new store."""
+    deadline = time.monotonic() + busy_ms / 1000
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 def version(connection: sqlite3.Connection) -> int:

@@ -37,7 +37,7 @@ _events = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=st.lists(_events, max_size=25), cuts=st.lists(st.integers(0, 25), max_size=4), batch=st.integers(1, 7))
 def test_the_pieces_in_which_it_is_read_do_not_matter(
     tmp_path_factory: pytest.TempPathFactory, events, cuts, batch
@@ -102,6 +102,58 @@ def test_a_killed_catch_up_leaves_nothing_half_done(journal: Journal, monkeypatc
         journal.open()
     monkeypatch.setattr(Tables, "flush", real)
     assert [s.input for s in journal.steps()] == [{"command": "a"}, {"command": "b"}]
+
+
+def test_killed_processes_lose_and_double_nothing(journal: Journal) -> None:
+    for number in range(600):
+        journal.add(event("pre_tool", tool="Bash", given={"n": number}, call=f"c{number}"))
+    code = (
+        "import sys\nfrom guardhook.store import project, schema\n"
+        "db = schema.connect(sys.argv[1] + '/traces.db', create=True)\nprint('open', flush=True)\n"
+        "project.catch_up(db, sys.argv[1] + '/journal', batch_lines=10, progress=lambda *a: print('.', flush=True))"
+    )
+    for batches in (1, 7, 19):
+        child = subprocess.Popen(
+            [sys.executable, "-c", code, str(journal.base)], cwd=REPOSITORY, stdout=subprocess.PIPE
+        )
+        assert child.stdout is not None
+        for _ in range(batches + 1):
+            child.stdout.readline()
+        child.kill()
+        child.wait()
+        child.stdout.close()
+    assert [s.input for s in journal.steps()] == [{"n": number} for number in range(600)]
+
+
+def test_a_catch_up_under_way_elsewhere_is_waited_for(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls(journal, "a")
+    journal.open().close()
+    calls(journal, "b")
+    monkeypatch.setattr(schema.connect, "__kwdefaults__", {"busy_ms": 30})
+    other = schema.connect(f"{journal.base}/traces.db", create=False)
+    busy = schema.connect(f"{journal.base}/traces.db", create=False)
+    other.execute("BEGIN IMMEDIATE")
+    asked = []
+
+    class Moving:
+        """The other process commits a batch between two tries, and is done after three."""
+
+        def execute(self, sql: str) -> object:
+            if "cursors" in sql:
+                asked.append(sql)
+                other.execute("UPDATE cursors SET seq = seq + 1")
+                other.execute("COMMIT")
+                if len(asked) < 3:
+                    found = busy.execute(sql)
+                    other.execute("BEGIN IMMEDIATE")
+                    return found
+            return busy.execute(sql)
+
+    project._begin(Moving())  # type: ignore[arg-type]
+    assert len(asked) == 3
+    busy.execute("ROLLBACK")
+    other.close()
+    busy.close()
 
 
 def test_a_line_under_way_is_read_when_it_is_whole(journal: Journal) -> None:
