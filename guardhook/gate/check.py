@@ -237,6 +237,8 @@ def _record(
             posix.stat(where.data)  # a folder that was named and does not exist is not made
         answer = Answer(status, final.encode())
         data = record.data_of(event, verdict, answer, base, effects, no_input=False, behind_launcher=False)
-        record.append(where.journal, event, None, data, limits.JOURNAL_LOCK_ENFORCING, time.time_ns())
+        outcome = record.append(where.journal, event, None, data, limits.JOURNAL_LOCK_ENFORCING, time.time_ns())
+        if outcome.state == "nowhere":
+            print(f"guardhook: this verdict was not recorded ({printable(outcome.note or "no reason is known")})", file=sys.stderr)
     except Exception as error:
         print(f"guardhook: this verdict was not recorded ({type(error).__name__})", file=sys.stderr)

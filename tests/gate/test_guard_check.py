@@ -140,3 +140,11 @@ def test_observing_is_not_told_as_a_denial(place: Path) -> None:
     out = check(step("rm -rf /"), place)
     assert (out.status, out.json["action"], out.json["mode"]) == (0, "deny", "observe")
     assert b"not enforced: would be denied by policy" in out.stderr
+
+
+def test_a_verdict_that_could_not_be_recorded_is_told_so(place: Path) -> None:
+    for name in ("journal", "spool"):
+        (place / name).write_text("in the way")
+    out = check(step("ls -la"), place)
+    assert (out.status, out.json["action"]) == (0, "allow")
+    assert b"was not recorded" in out.stderr
