@@ -1,0 +1,134 @@
+"""export: its formats, its warnings, its refusals."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from guardhook.commands import main
+from guardhook.core.folders import explicit
+from guardhook.store import Appender
+
+HOSTILE = "a\x1b[31mred\x07\r\nnext\x9b2J\u202eevil\x7f \ud83d\ude00 \u4e16"
+
+
+def run(data: Path, *args: str) -> Result:
+    return CliRunner().invoke(main, ["export", *args, "--dir", str(data)], env={"GUARDHOOK_DIR": ""})
+
+
+def put(data: Path, name: str, *steps: dict[str, object], end: str | None = "completed", **start: object) -> None:
+    lines: list[tuple[str, dict[str, object]]] = [("trace.start", {"agent_name": "bot", "input": {"q": 1}, **start})]
+    for number, more in enumerate(steps, 1):
+        lines.append(("trace.step", {"step_number": number, "step_type": "tool_call", "name": "Bash", **more}))
+    if end:
+        lines.append(("trace.end", {"status": end, "output": {"a": 1}}))
+    Appender(explicit(str(data)), redaction="full").put(name, lines, opens=True)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    found = tmp_path / "gh"
+    put(
+        found, "trc_one", {"input": {"command": "ls"}, "snapshot": {"token_count": 7}}, {"error": "broke", "model": "m"}
+    )
+    put(found, "trc_two", {"name": HOSTILE, "input": {"command": HOSTILE}}, agent_name=HOSTILE, end=None)
+    put(found, "trc_fork", {}, parent_trace_id="trc_one", forked_from_step=1, metadata={"status": "own", "x": 1})
+    return found
+
+
+def test_json_is_one_array_and_jsonl_the_same_traces_line_by_line(data: Path) -> None:
+    array = run(data)
+    lines = run(data, "--format", "jsonl")
+    assert array.exit_code == lines.exit_code == 0
+    found = json.loads(array.stdout)
+    assert [json.loads(line) for line in lines.stdout.splitlines()] == found
+    assert {t["id"] for t in found} == {"trc_one", "trc_two", "trc_fork"}
+    one = next(t for t in found if t["id"] == "trc_one")
+    assert [s["step_number"] for s in one["steps"]] == [1, 2] and one["steps"][1]["error"] == "broke"
+    assert "evals" not in one and "snapshot" not in one["steps"][0]
+    assert array.stdout.startswith('[\n  {\n    "id"') and array.stdout.endswith("\n  }\n]\n")
+
+
+@pytest.mark.parametrize("format", ["json", "jsonl", "golden"])
+def test_nothing_that_was_recorded_reaches_the_terminal_as_itself(data: Path, format: str) -> None:
+    result = run(data, "--format", format, *(["--all-projects"] if format == "golden" else []))
+    assert result.stdout.isascii() and result.stdout.replace("\n", "").isprintable()
+    two = next(t for t in map(json.loads, run(data, "--format", "jsonl").stdout.splitlines()) if t["id"] == "trc_two")
+    assert two["steps"][0]["input"]["command"].encode("utf-16", "surrogatepass") == HOSTILE.encode(
+        "utf-16", "surrogatepass"
+    )
+
+
+def test_evals_and_snapshots_only_when_asked_for(data: Path) -> None:
+    found = json.loads(run(data, "trc_one", "--with-evals", "--with-snapshots").stdout)
+    assert len(found) == 1 and found[0]["evals"] == []
+    assert found[0]["steps"][0]["snapshot"]["token_count"] == 7 and found[0]["steps"][1]["snapshot"] is None
+
+
+def test_golden_keeps_what_check_compares(data: Path) -> None:
+    result = run(data, "--format", "golden", "--all-projects", "--with-evals")
+    found = {e["id"]: e for e in json.loads(result.stdout)}
+    assert set(found) == {"trc_one", "trc_two"}  # no forks
+    assert "change nothing" in result.stderr
+    one = found["trc_one"]
+    assert list(one) == [
+        "id", "agent_name", "input", "expected_output", "steps_summary", "eval_criteria", "metadata",
+    ]  # fmt: skip
+    assert one["steps_summary"] == [
+        {"step_number": 1, "step_type": "tool_call", "name": "Bash", "input": {"command": "ls"}, "failed": False},
+        {"step_number": 2, "step_type": "tool_call", "name": "Bash", "input": {}, "model": "m", "failed": True},
+    ]
+    assert one["metadata"]["status"] == "completed" and one["expected_output"] == {"a": 1}
+
+
+def test_golden_puts_metadata_aside_whose_name_it_needs(data: Path) -> None:
+    put(data, "trc_meta", {}, metadata={"status": "mine", "tags": "t", "x": 1})
+    found = {e["id"]: e for e in json.loads(run(data, "--format", "golden", "--all-projects").stdout)}
+    metadata = found["trc_meta"]["metadata"]
+    assert metadata["trace_metadata_status"] == "mine" and metadata["trace_metadata_tags"] == "t"
+    assert metadata["status"] == "completed" and metadata["tags"] == [] and metadata["x"] == 1
+
+
+def test_golden_is_of_the_current_project(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "here"
+    (here / ".git").mkdir(parents=True)
+    put(data, "trc_here", {}, project=str(here))
+    monkeypatch.chdir(here)
+    assert [e["id"] for e in json.loads(run(data, "--format", "golden").stdout)] == ["trc_here"]
+    assert len(json.loads(run(data).stdout)) == 4
+
+
+def test_an_output_file_is_private_and_whole(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    result = run(data, "--format", "golden", "--all-projects", "--output", str(file))
+    assert (
+        result.exit_code == 0 and result.stdout == "" and "1 of 2 entries are not from completed runs" in result.stderr
+    )
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and len(json.loads(file.read_text())) == 2
+    file.chmod(0o644)
+    empty = run(data, "--format", "jsonl", "--status", "failed", "--output", str(file))
+    assert empty.exit_code == 0 and file.read_text() == "" and stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert "empty" in run(data, "--format", "golden", "--tag", "none", "--output", str(file)).stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["gh", "out.json"]
+    assert run(data, "--output", str(tmp_path / "no" / "such")).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["trc_one", "--status", "failed"], 2), (["--format", "xml"], 2), (["--status", "done"], 2), (["--since", "soon"], 2), (["--tag", ""], 2),
+        (["--agent", " "], 2), (["--output", ""], 2), (["nope"], 1), (["trc"], 2), (["--project", ".", "--all-projects"], 2), (["--nope"], 2),
+    ],
+)  # fmt: skip
+def test_mistakes(data: Path, words: list[str], status: int) -> None:
+    result = run(data, *words)
+    assert result.exit_code == status and result.stdout == ""
+
+
+def test_where_nothing_was_recorded_nothing_is_made(tmp_path: Path) -> None:
+    result = run(tmp_path / "gh", "--output", str(tmp_path / "file"))
+    assert result.exit_code == 1 and list(tmp_path.iterdir()) == []
