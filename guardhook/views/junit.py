@@ -1,0 +1,39 @@
+"""Results as a JUnit file, the form that continuous integration shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from guardhook.views.text import one_line
+
+
+class Case(NamedTuple):
+    """One test. outcome is passed, failure, error or skipped; message one line, details as many as wanted."""
+
+    group: str
+    name: str
+    outcome: str = "passed"
+    message: str = ""
+    details: Sequence[str] = ()
+
+
+def document(suite: str, cases: Sequence[Case]) -> str:
+    """The XML text. Whatever agents said in it is escaped first, so there is no character that XML forbids."""
+    count = {o: sum(c.outcome == o for c in cases) for o in ("failure", "error", "skipped")}
+    head = f'name={quoteattr(suite)} tests={quoteattr(str(len(cases)))} failures="{count["failure"]}" errors="{count["error"]}" skipped="{count["skipped"]}"'
+    out = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites><testsuite {head}>"]
+    for case in cases:
+        start = f"<testcase classname={_attribute(case.group)} name={_attribute(case.name)}"
+        if case.outcome == "passed":
+            out.append(start + "/>")
+            continue
+        details = "\n".join(escape(one_line(line)) for line in case.details)
+        out.append(f"{start}><{case.outcome} message={_attribute(case.message)}>{details}</{case.outcome}></testcase>")
+    out.append("</testsuite></testsuites>\n")
+    return "\n".join(out)
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(one_line(text))
