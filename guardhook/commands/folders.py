@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import sys
 
-import platformdirs
-
 from guardhook.core import folders as core
 from guardhook.core.folders import Folders
 
 
 def resolve(directory: str | None) -> Folders:
-    """directory is the value of `--dir`; a blank GUARDHOOK_DIR counts as unset and `~` is expanded in it."""
-    chosen = directory or os.environ.get("GUARDHOOK_DIR", "").strip()
+    """directory is the value of `--dir`; a blank one counts as unset, as does a blank GUARDHOOK_DIR, and `~` is expanded in them."""
+    chosen = directory if directory and directory.strip() else os.environ.get("GUARDHOOK_DIR", "").strip()
     if chosen:
         return core.explicit(os.path.abspath(os.path.expanduser(chosen)))
+    import platformdirs  # a start-up cost that `--dir` need not pay
+
     return Folders(
         platformdirs.user_config_dir("guardhook", appauthor=False),
         platformdirs.user_data_dir("guardhook", appauthor=False),

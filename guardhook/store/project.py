@@ -170,8 +170,9 @@ class _Batch:
         source, seen, problems = self._source(key)
         self.tables.source, self.tables.key = source, key
         opened: list[tuple[int, _Place]] = []
+        unreadable: list[tuple[str, str]] = []
         try:
-            opened, whole = self._open(key, source)
+            opened, whole = self._open(key, source, unreadable)
             if not whole:
                 self.tables.forget(source)
                 seen, problems = [], 0
@@ -184,7 +185,9 @@ class _Batch:
         finally:
             for fd, _ in opened:
                 os.close(fd)
-        if opened:
+        for file, why in unreadable:
+            self._unreadable(source, file, why)
+        if opened or unreadable:
             self._save(source, folder, [place for _, place in opened])
         else:
             self.db.execute("DELETE FROM sources WHERE id = ?", (source,))
@@ -198,7 +201,7 @@ class _Batch:
         assert number is not None
         return number, [], 0
 
-    def _open(self, key: str, source: int) -> tuple[list[tuple[int, _Place]], bool]:
+    def _open(self, key: str, source: int, unreadable: list[tuple[str, str]]) -> tuple[list[tuple[int, _Place]], bool]:
         """The session's files, and whether all that were read before are what they were."""
         before = {
             row[0]: _Place(*row)
@@ -214,7 +217,7 @@ class _Batch:
             except FileNotFoundError:
                 continue
             except OSError as error:  # a link, another user's file, no permission
-                self._unreadable(source, f"{folder}/{key}{behind.SUFFIX}", error)
+                unreadable.append((f"{folder}/{key}{behind.SUFFIX}", error.strerror or str(error)))
                 continue
             status = os.fstat(fd)
             place = before.pop(folder, None)
@@ -231,13 +234,13 @@ class _Batch:
             names = sorted(f.name for f in found if is_day(f.name) or f.name == behind.IMPORTS)
         return [name for name in names if os.path.lexists(f"{self.journal_dir}/{name}/{key}{behind.SUFFIX}")]
 
-    def _unreadable(self, source: int, file: str, error: OSError) -> None:
+    def _unreadable(self, source: int, file: str, why: str) -> None:
         self.db.execute(
             "DELETE FROM journal_problems WHERE source = ? AND file = ? AND kind = 'unreadable'", (source, file)
         )
         self.db.execute(
             "INSERT INTO journal_problems (source, file, line, offset, kind, detail) VALUES (?, ?, 0, 0, 'unreadable', ?)",
-            (source, file, error.strerror or str(error)),
+            (source, file, why),
         )
 
     def _save(self, source: int, session: _Session, places: list[_Place]) -> None:
@@ -302,6 +305,8 @@ class _Session:
         kind, data = line.type, line.data
         if kind == journal_line.RECEIVED:
             held = tables.find(self.trace_id)
+            if held is not None and held.source != self.source:
+                raise recorded.Refused(f"the trace {self.trace_id} belongs to another file")
             state = fold.hook(tables, held.state if held else None, self.key, line.seq, line.ts, us, data)
             if held is None and state is not None and tables.find(state.id) is None:
                 tables.hold(state)

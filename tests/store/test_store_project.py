@@ -311,6 +311,33 @@ def test_links_in_the_journal_are_not_followed(journal: Journal) -> None:
         assert store.traces().total == 1
 
 
+def test_a_file_with_two_names_is_told_once_however_often_it_is_met(journal: Journal) -> None:
+    calls(journal, "a")
+    journal.add(event("pre_tool", tool="Bash", session="other"))
+    os.link(journal.path(session="other"), journal.base / "second-name")
+    for _ in range(3):
+        with journal.open() as store:
+            assert store.traces().total == 1
+            assert [(p.kind, p.file) for p in store.problems()] == [
+                ("unreadable", f"{line.day(1_790_000_000_000_000_000)}/{journal.path(session='other').name}")
+            ]
+    (journal.base / "second-name").unlink()
+    with journal.open() as store:
+        assert store.traces().total == 2
+
+
+def test_a_file_can_not_write_into_another_files_trace(journal: Journal) -> None:
+    calls(journal, "a")
+    name = journal.trace().id
+    journal.add(
+        {"session": "evil", "trace": name, "event": {"step_number": 9, "step_type": "output", "name": "forged"}},
+        type="trace.step",
+    )
+    with journal.open() as store:
+        assert store.get(name).step_count == 1
+        assert [p.detail for p in store.problems()] == [f"the trace {name} belongs to another file"]
+
+
 @given(st.lists(st.integers(1, 40), max_size=40))
 def test_tickets_are_known_again_and_late_ones_told(tickets: list[int]) -> None:
     seen: list[list[int]] = []
