@@ -24,7 +24,8 @@ def command(harness: str | None, project: str | None, directory: str | None, as_
     """Prove that each harness is registered, trusted and fails closed.
 
     Runs the very command that is registered, with calls that must be denied, must pass, and must be denied with the
-    hook program out of reach. Exit status 1 when anything is wrong.
+    hook program out of reach. Exit status 1 when anything is wrong. With a HARNESS it also shows how each verdict is
+    answered there, what the client makes of it, and on which of its versions that was measured.
     """
     here = machine.here(project)
     own, shared = where.resolve(directory), places.shared(here)
@@ -35,14 +36,14 @@ def command(harness: str | None, project: str | None, directory: str | None, as_
         emit({"ok": ok, "harnesses": [r.plain() for r in reports]})
     else:
         for report in reports:
-            _print(report)
+            _print(report, answers=harness is not None)
         if not any(r.registered for r in reports):
             _line("guardhook is registered nowhere; run `guardhook install HARNESS`")
     if not ok:
         raise click.exceptions.Exit(1)
 
 
-def _print(report: Report) -> None:
+def _print(report: Report, *, answers: bool) -> None:
     if not report.findings:
         _line(f"{report.title}: not here")
         return
@@ -54,6 +55,9 @@ def _print(report: Report) -> None:
     if report.registered:
         for text in report.open:
             _line(f"  open    {text}")
+    if answers:
+        for row in report.answers:
+            _line("  answer  {event} {verdict}: {answer} -> {outcome} ({measured})".format(**row))
 
 
 def _line(text: str) -> None:

@@ -32,6 +32,9 @@ class Report:
     registered: list[Registration]
     findings: list[Finding] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
+    answers: list[dict[str, str]] = field(
+        default_factory=list
+    )  # how verdicts are answered, and what the client makes of it
 
     @property
     def ok(self) -> bool:
@@ -53,6 +56,7 @@ class Report:
             "registered": [{"scope": s, "file": f, "mode": m, "events": events} for (s, f, m), events in where.items()],
             "findings": [f.plain() for f in self.findings],
             "open": self.open,
+            "answers": self.answers,
         }
 
 
@@ -73,6 +77,7 @@ def examine(module: Harness, machine: Machine, folders: Folders, shared: Folders
     users = {r.file for r in found if r.scope == "user"}
     found = [r for r in found if r.scope != "project" or r.file not in users]
     report = Report(module.ID, module.TITLE, module.client(machine), found, open=stays_open(module.ID))
+    report.answers = answers(module.ID)
     if not report.present and not asked:
         return report
     report.findings.append(_client(report.client))
@@ -267,3 +272,14 @@ def stays_open(dialect: str) -> list[str]:
         return list(table.load(dialect).limits().open)
     except (KeyError, ImportError):
         return []
+
+
+def answers(dialect: str) -> list[dict[str, str]]:
+    """The dialect's table of answers: what a verdict becomes there, what the client does then, and on which versions that was seen."""
+    from guardhook.dialects import table
+
+    try:
+        rows = table.load(dialect).limits().matrix
+    except (KeyError, ImportError):
+        return []
+    return [dict(zip(("event", "verdict", "answer", "outcome", "measured"), row, strict=True)) for row in rows]

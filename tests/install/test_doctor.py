@@ -81,6 +81,8 @@ def test_a_fresh_installation_is_proven_good(shell: Shell, harness: str) -> None
         assert ok and all(event in detail for event in EVENTS[harness])
     assert found["registered"][0][0] is True and found["launcher"][0][0] is True
     (report,) = shell.doctor(harness)["harnesses"]
+    asked = [(row["verdict"], row["measured"]) for row in report["answers"] if row["event"] in EVENTS[harness]]
+    assert {"deny", "ask"} <= {verdict for verdict, _ in asked} and all(measured for _, measured in asked)
     assert report["open"] and {r["scope"] for r in report["registered"]} == {"user"}
     lines = [json.loads(x) for p in shell.data.glob("journal/*/*.jsonl") for x in p.read_text().splitlines()]
     assert lines and all(x["data"].get("canary") is True for x in lines if x["type"] == "hook.received")
@@ -214,7 +216,10 @@ def test_settings_that_do_not_parse_are_a_failure_not_a_crash(shell: Shell) -> N
 
 
 def test_nothing_registered_is_a_failure(shell: Shell) -> None:
-    assert shell.doctor(code=1) == {
+    said = shell.doctor(code=1)
+    for report in said["harnesses"]:
+        assert report.pop("answers")
+    assert said == {
         "ok": False,
         "harnesses": [
             {"harness": h, "ok": True, "client": None, "registered": [], "findings": [], "open": shell_open(h)}
