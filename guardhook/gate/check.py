@@ -239,6 +239,9 @@ def _record(
         data = record.data_of(event, verdict, answer, base, effects, no_input=False, behind_launcher=False)
         outcome = record.append(where.journal, event, None, data, limits.JOURNAL_LOCK_ENFORCING, time.time_ns())
         if outcome.state == "nowhere":
-            print(f"guardhook: this verdict was not recorded ({printable(outcome.note or "no reason is known")})", file=sys.stderr)
+            print(
+                f"guardhook: this verdict was not recorded ({printable(outcome.note or 'no reason is known')})",
+                file=sys.stderr,
+            )
     except Exception as error:
         print(f"guardhook: this verdict was not recorded ({type(error).__name__})", file=sys.stderr)
