@@ -11,7 +11,7 @@ import contextlib
 import heapq
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -82,14 +82,15 @@ def catch_up(
     journal_dir: str,
     *,
     progress: Progress | None = None,
+    keys: Sequence[str] | None = None,
     batch_lines: int = BATCH_LINES,
     batch_bytes: int = BATCH_BYTES,
 ) -> Report:
     """Folds everything that the journal has and the store lacks.
 
-    progress(done, total) is called after each batch, in bytes. Raises sqlite3.Error (nothing of the failed batch is kept), OSError.
+    progress(done, total) is called after each batch, in bytes. keys: look at the files of these sessions only, whatever others have. Raises sqlite3.Error (nothing of the failed batch is kept), OSError.
     """
-    work, total = _work(connection, journal_dir)
+    work, total = _work(connection, journal_dir) if keys is None else (list(keys), 0)
     done = lines = sessions = 0
     while work:
         _begin(connection)

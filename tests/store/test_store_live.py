@@ -17,6 +17,7 @@ from guardhook.journal import line, write
 from guardhook.journal.rules import freeze_rules
 from guardhook.policy import compile as compiler
 from guardhook.store import Trace, open_store
+from guardhook.store.follow import Follower
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FIXTURES = REPOSITORY / "tests" / "fixtures"
@@ -134,6 +135,21 @@ def test_two_registrations_of_one_client_leave_one_step(folders: Folders) -> Non
     assert len(calls) == 1
     with open_store(folders) as store:
         assert [s.step_type for s in store.steps(trace)] == ["tool_call", "guard_check"]
+
+
+def test_a_session_is_followed_without_looking_at_others(folders: Folders) -> None:
+    hook(folders, "PreToolUse", **call(1))
+    with open_store(folders) as store:
+        trace = store.traces().items[0]
+        follower = Follower(folders, store, trace)
+        assert follower.poll()
+        assert not follower.poll()
+        hook(folders, "PreToolUse", **call(2), session_id="another")
+        assert not follower.poll()
+        hook(folders, "PostToolUse", **call(1, tool_response={"stdout": "1"}))
+        assert follower.poll()
+        assert store.step(trace, 1).output == {"stdout": "1"}
+        assert store.traces().total == 1
 
 
 def test_the_store_is_never_needed_by_hooks(folders: Folders) -> None:
