@@ -10,6 +10,7 @@ from guardhook import __version__
 
 # name -> (module below guardhook.commands, one line of help)
 TABLE: dict[str, tuple[str, str]] = {
+    "backtest": ("backtest", "Judge recorded calls again, under other policies."),
     "check": ("check", "Hold recorded runs against golden ones."),
     "decisions": ("decisions", "What was decided in a trace, and by whom."),
     "doctor": ("doctor", "Prove that each harness is registered, trusted and fails closed."),

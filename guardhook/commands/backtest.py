@@ -1,0 +1,113 @@
+"""`guardhook backtest`: what other policies would have said to the calls that were recorded."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from guardhook.commands import reading
+from guardhook.commands.folders import resolve
+from guardhook.commands.output import fail
+from guardhook.store.backtest import LOOSER, STRICTER, Outcome
+
+_EXAMPLES = 3
+_WORDS = {
+    "newly_denied": "newly denied",
+    "newly_reviewed": "newly reviewed",
+    "newly_allowed": "newly allowed",
+    "eased": "review instead of denial",
+}
+
+
+@click.command("backtest")
+@click.option("--policies", metavar="DIR", help="Policy files to take in place of your own policies folder.")
+@click.option("--preset", metavar="PRESET", help="Try this preset: balanced or strict.")
+@click.option("--since", metavar="TIME", default="30d", show_default=True, help="Calls since a date or for a while.")
+@reading.project
+@click.option("--fail-on", multiple=True, metavar="WHAT", help="Status 1 when anything gets `looser` or `stricter`.")
+@click.option("--limit", type=reading.Number(least=-1), default=100, show_default=True, metavar="N", help="Changed calls in --json; -1 for all.")  # fmt: skip
+@reading.as_json
+@reading.directory
+def command(
+    policies: str | None,
+    preset: str | None,
+    since: str,
+    project: str | None,
+    fail_on: tuple[str, ...],
+    limit: int,
+    as_json: bool,
+    directory: str | None,
+) -> None:
+    """Judge recorded calls again, under other policies.
+
+    With --policies or --preset they are compared with the policies in force now, else the policies in force now with the verdicts recorded then.
+    Calls that were recorded redacted, cut or stripped can't be judged and are counted as unevaluable. Status 2 when --fail-on has nothing to judge.
+    """
+    from guardhook.store import Missing, StoreError, backtest
+
+    for name in fail_on:
+        if name not in ("looser", "stricter"):
+            fail(f"--fail-on {name!r}: there are looser and stricter", as_json=as_json)
+    if preset is not None and preset not in ("balanced", "strict"):
+        fail(f"no preset {preset!r}; there are balanced and strict", as_json=as_json)
+    if policies is not None and not policies.strip():
+        fail("--policies needs a value", as_json=as_json)
+    only = reading.narrowed(time.time(), as_json, since=since, project=project)
+    folders = resolve(directory)
+    try:
+        _there(folders.journal)
+        after = backtest.compiled(folders, policies=policies, preset=preset)
+        before = backtest.compiled(folders) if policies is not None or preset is not None else None
+        found = backtest.run(
+            folders, after, before, since_us=only.since_us, project=only.project, keep=limit if as_json else -1
+        )
+    except Missing as error:
+        fail(error.message, code=2 if fail_on else 1, as_json=as_json)
+    except StoreError as error:
+        fail(error.message, as_json=as_json)
+    if fail_on and not found.judged:
+        fail("no recorded call could be judged, so nothing can be said", as_json=as_json)
+    if as_json:
+        reading.print_json({"since": since, **found.as_dict()})
+    else:
+        _print(found, since)
+    if ("looser" in fail_on and any(found.totals[k] for k in LOOSER)) or (
+        "stricter" in fail_on and any(found.totals[k] for k in STRICTER)
+    ):
+        raise SystemExit(1)
+
+
+def _there(journal: str) -> None:
+    from guardhook.journal import read
+    from guardhook.store import Missing
+
+    if not read.exists(journal):
+        raise Missing(f"nothing has been recorded yet ({journal} does not exist)", journal)
+
+
+def _print(found: Outcome, since: str) -> None:
+    from guardhook.views.text import one_line
+
+    paint, width = reading.paint(), reading.width()
+    told = "the verdicts recorded" if found.against == "recorded" else "the policies in force"
+    click.echo(f"{found.judged:,} calls of {len(found.sessions):,} sessions judged again (since {one_line(since, 30)}), compared with {told}.")  # fmt: skip
+    lost = sum(found.unevaluable.values())
+    if lost:
+        why = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in found.unevaluable.items() if n)
+        click.echo(paint.yellow(f"{lost:,} unevaluable ({why})."))
+    click.echo(paint.bold(", ".join(f"{found.totals[k]:,} {_WORDS[k]}" for k in _WORDS if found.totals[k] or k in ("newly_denied", "newly_allowed")) + "."))  # fmt: skip
+    for policy, count in sorted(found.policies.items(), key=lambda p: (-sum(p[1].calls.values()), p[0])):
+        parts = ", ".join(f"{n:,} {_WORDS[k]}" for k, n in count.calls.items() if n)
+        click.echo(f"\n{paint.bold(one_line(policy, 60))}: {parts}, in {len(count.sessions):,} session(s)")
+        own = [c for c in found.changes if c.policy == policy]
+        for change in own[:_EXAMPLES]:
+            mark = paint.red("✘") if change.kind in STRICTER else paint.green("✔")
+            say = f"{change.ts[:10]}  {one_line(change.trace_id, 16)}  {one_line(change.tool or '?', 16)}  {one_line(change.call, max(20, width))}"
+            click.echo(f"  {mark} {one_line(say, max(20, width - 4))}")
+        if len(own) > _EXAMPLES:
+            click.echo(
+                paint.dim(
+                    f"    and {len(own) - _EXAMPLES:,} more; --json names them, `guardhook show ID` shows the session"
+                )
+            )
