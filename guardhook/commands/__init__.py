@@ -13,6 +13,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "backtest": ("backtest", "Judge recorded calls again, under other policies."),
     "check": ("check", "Hold recorded runs against golden ones."),
     "decisions": ("decisions", "What was decided in a trace, and by whom."),
+    "diff": ("diff", "Compare two traces step by step."),
     "doctor": ("doctor", "Prove that each harness is registered, trusted and fails closed."),
     "explain": ("explain", "Show what a command would do and how it would be judged."),
     "export": ("export", "Write traces out: json, jsonl, or a golden file for check."),
