@@ -48,7 +48,7 @@ def refresh(folders: Folders, program: str, project: str | None = None, deadline
         words += ["--system", folders.system]
         if project is not None:
             words += ["--project", project]
-        return compiled.load_bytes(_run(_compiler(program), words, deadline))
+        return compiled.load_bytes(_run(_compiler(program), words, deadline, lock))
     except compiled.CompiledError as error:
         raise RefreshError(f"the compiled policies are unusable: {error}") from None
     finally:
@@ -100,7 +100,11 @@ def _compiler(program: str) -> list[str]:
     return [sys.executable, "-E", "-P", "-c", code]
 
 
-def _run(command: list[str], words: list[str], deadline: float) -> bytes:
+def _run(command: list[str], words: list[str], deadline: float, lock: int | None) -> bytes:
+    """What the compiler prints. One that is too slow for this hook goes on alone, and its result serves the next one.
+
+    It holds the lock meanwhile, so that hooks which come before it is done wait for it instead of starting others.
+    """
     out_read, out_write = posix.pipe()
     err_read, err_write = posix.pipe()
     null = posix.open("/dev/null", posix.O_RDONLY)
@@ -108,6 +112,8 @@ def _run(command: list[str], words: list[str], deadline: float) -> bytes:
         (posix.POSIX_SPAWN_DUP2, null, 0),
         (posix.POSIX_SPAWN_DUP2, out_write, 1),
         (posix.POSIX_SPAWN_DUP2, err_write, 2),
+        # In place of whatever was inherited there: a compiler that outlives the hook must not hold the launcher's pipe.
+        (posix.POSIX_SPAWN_DUP2, null if lock is None else lock, 3),
     ]
     # A fixed PATH and nothing of the caller's: the compiler must not be steered by what the gate guards.
     clean = {b"PATH": b"/usr/local/bin:/usr/bin:/bin", b"LANG": b"C.UTF-8"}
@@ -121,10 +127,9 @@ def _run(command: list[str], words: list[str], deadline: float) -> bytes:
         posix.close(null)
     try:
         blob, complaint, done = _collect(out_read, err_read, deadline)
-        if not done:
-            raise RefreshError(_TOO_LONG)
-        status = _wait(pid, deadline)
+        status = _wait(pid, deadline) if done else None
         if status is None:
+            pid = 0
             raise RefreshError(_TOO_LONG)
         pid = 0
         if status != 0:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from guardhook.policy.compile import Result
 
+LONGEST_SECONDS = 30
 FLAGS = ("--config", "--data", "--system", "--project")
 
 
@@ -60,6 +61,15 @@ def main(words: list[str], redaction: Callable[[], Sequence[object]]) -> int:
     if len(words) % 2 or not set(given) <= set(FLAGS) or not {"--config", "--data", "--system"} <= set(given):
         print("guardhook: policy compile --stdout is for the hook program only", file=sys.stderr)
         return 2
+    # The hook that started this may be gone by now: nobody else ends it if it hangs.
+    signal.alarm(LONGEST_SECONDS)
+    try:
+        return _compile(given, redaction)
+    finally:
+        signal.alarm(0)
+
+
+def _compile(given: dict[str, str], redaction: Callable[[], Sequence[object]]) -> int:
     from guardhook.policy import compile as compiler
 
     folders = Folders(given["--config"], given["--data"], given["--system"])
