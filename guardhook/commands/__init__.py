@@ -28,6 +28,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "stats": ("stats", "The store in numbers."),
     "trust": ("trust", "Let the words of a project's policies reach the agent (for a person only)."),
     "uninstall": ("uninstall", "Take guardhook out of a harness."),
+    "watch": ("watch", "Follow a trace while it happens."),
     "why": ("why", "The steps that led to a step."),
 }
 
