@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from guardhook.store.facts import Facts, canonical, flat, text
 from guardhook.store.model import make_id
+from guardhook.store.protocol import MOST
 from guardhook.store.state import OPEN_MOST, RECENT, Anchor, Open, Row, Sink, State
 
 OPENING = frozenset(("session_start", "user_prompt", "pre_tool", "permission_request", "subagent_start"))
@@ -105,7 +106,7 @@ def _seen(sink: Sink, state: State, facts: Facts) -> None:
 def follow_run(sink: Sink, state: State, seq: int, ts: str, data: dict[str, object]) -> None:
     """Notes which run of the session a line belongs to."""
     segment, run = data.get("segment"), data.get("run")
-    if type(segment) is not int or not isinstance(run, str):
+    if type(segment) is not int or not 0 < segment < 1 << 31 or not isinstance(run, str):
         return
     if not state.run or state.run[0] != segment:
         if state.run:
@@ -114,6 +115,11 @@ def follow_run(sink: Sink, state: State, seq: int, ts: str, data: dict[str, obje
     state.run[3] = seq
     if data.get("closes"):
         state.run[5] = millis(ts)
+
+
+def count_tokens(state: State, tokens: int) -> None:
+    """Adds to the sum over the steps, which has to fit a column whatever producers claim."""
+    state.step_tokens = max(0, min((state.step_tokens or 0) + tokens, MOST))
 
 
 def _duplicate(sink: Sink, state: State, facts: Facts) -> bool:
@@ -182,7 +188,7 @@ def _add(
     if metadata:
         own.update(metadata)
     if tokens is not None:
-        state.step_tokens = (state.step_tokens or 0) + tokens
+        count_tokens(state, tokens)
     sink.add(
         state,
         Row(
@@ -549,7 +555,7 @@ def _model_response(sink: Sink, state: State, facts: Facts) -> None:
     changes: dict[str, object] = {"ended_at": millis(facts.ts), "duration_ms": max(0, (facts.us - us) // 1000)}
     if tokens is not None:
         # A streamed answer tells its usage with every piece: the last word counts, once.
-        state.step_tokens = (state.step_tokens or 0) + tokens - counted
+        count_tokens(state, tokens - counted)
         state.request[3] = tokens
         changes["tokens_used"] = tokens
     status = text(facts.payload.get("status"))

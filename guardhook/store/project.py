@@ -298,7 +298,9 @@ class _Session:
             self._problem(entry, "reordered", f"ticket {line.seq} comes late")
         try:
             self._fold(entry, line, us)
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        except sqlite3.Error:
+            raise
+        except Exception as error:  # whatever a line holds, the others are folded
             self._problem(entry, "unknown", str(error)[:300] or type(error).__name__)
 
     def _fold(self, entry: _Entry, line: _Raw, us: int) -> None:
@@ -398,21 +400,21 @@ def _read_line(raw: bytes) -> tuple[_Raw | None, str]:
         pass  # half a surrogate pair, which the quick decoder does not take, or no line at all
     try:
         found = journal_line.parse(raw)
-        data = _clean(found.data)
+        data = clean(found.data)
     except (journal_line.BadLine, RecursionError) as error:
         return None, str(error)[:300] or "nested too deep"
     assert isinstance(data, dict)
-    return _Raw(str(_clean(found.ts)), found.seq, str(_clean(found.type)), data), ""
+    return _Raw(str(clean(found.ts)), found.seq, str(clean(found.type)), data), ""
 
 
-def _clean(value: object) -> object:
+def clean(value: object) -> object:
     """Half surrogate pairs become U+FFFD: neither SQLite nor a terminal takes them. The journal keeps what was said."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
-        return {_clean(k): _clean(v) for k, v in value.items()}
+        return {clean(k): clean(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [_clean(v) for v in value]
+        return [clean(v) for v in value]
     return value
 
 

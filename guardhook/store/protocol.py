@@ -23,6 +23,7 @@ _SYNONYMS = {
 }
 _STATUS = {word: status for status, words in _SYNONYMS.items() for word in words}
 ID_CHARS = 200
+MOST = 1 << 62  # what an SQLite integer holds, with room for a sum
 
 
 class Checked(NamedTuple):
@@ -180,13 +181,14 @@ def plain(value: object) -> str | None:
 
 
 def whole(value: object) -> int | None:
-    """The value of an integer column: a finite number, or text of one."""
+    """The value of an integer column: a finite number that fits, or text of one."""
     if isinstance(value, str):
         try:
             value = float(value)
         except ValueError:
             return None
-    return round(_number(value)) if _finite(value) else None
+    number = round(_number(value)) if _finite(value) else None
+    return number if number is not None and abs(number) < MOST else None
 
 
 def cost(value: object) -> float | None:

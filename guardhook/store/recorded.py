@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from guardhook.store import instants, protocol
 from guardhook.store.facts import flat, text
-from guardhook.store.fold import follow_run, millis
+from guardhook.store.fold import count_tokens, follow_run, millis
 from guardhook.store.model import STATUSES
 from guardhook.store.state import OPEN_MOST, Open, Row, Sink, State
 
@@ -159,7 +159,7 @@ def _step(sink: Sink, state: State, ts: str, event: dict[str, object], *, ended:
     state.next = max(state.next, number + 1)
     state.step_count += 1
     if tokens is not None:
-        state.step_tokens = (state.step_tokens or 0) + tokens
+        count_tokens(state, tokens)
     sink.add(state, row)
     if not ended:
         # Remembered only for the duration, which the producer need not send.
@@ -191,7 +191,7 @@ def _step_end(sink: Sink, state: State, number: int, ts: str, us: int, event: di
     tokens = protocol.whole(event.get("tokens_used"))
     if tokens is not None:
         changes["tokens_used"] = tokens
-        state.step_tokens = (state.step_tokens or 0) + tokens
+        count_tokens(state, tokens)
     model = protocol.plain(event.get("model"))
     if model is not None:
         changes["model"] = model

@@ -26,6 +26,7 @@ from guardhook.store.append import Appender
 from guardhook.store.errors import StoreError
 from guardhook.store.instants import micros
 from guardhook.store.model import STATUSES, make_id
+from guardhook.store.project import clean
 from guardhook.store.tables import Tables
 
 
@@ -184,7 +185,7 @@ class TraceRecorder:
             try:
                 tables = Tables(connection)
                 held = tables.find(name)
-                data: dict[str, object] = {"trace": name, "event": event}
+                data: dict[str, object] = {"trace": name, "event": clean(event)}
                 state = recorded.apply(tables, held.state if held else None, kind, 0, ts, micros(ts) or 0, data)
                 if held is None and state is not None:
                     tables.hold(state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from guardhook.commands import main
+from guardhook.commands import main, reading
 from guardhook.core.folders import explicit
 from guardhook.journal import line, write
 from guardhook.store import Appender
@@ -427,3 +428,27 @@ def test_a_long_silence_is_told(data: Path) -> None:
     )
     write.append(str(data / "journal"), record, budget=1.0)
     assert "nothing was recorded for 20 days" in run(data, "list").stderr
+
+
+class Screen(io.StringIO):
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.mark.parametrize(
+    ("terminal", "total", "shown"), [(True, 50 << 20, True), (False, 50 << 20, False), (True, 1000, False)]
+)
+def test_a_long_catch_up_shows_its_progress_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, total: int, shown: bool
+) -> None:
+    screen = Screen(terminal)
+    monkeypatch.setattr(sys, "stderr", screen)
+    bar = reading.Bar()
+    for tenth in range(1, 11):
+        bar(total * tenth // 10, total)
+    assert ("50%" in screen.getvalue()) is shown
+    assert not shown or screen.getvalue().endswith("\r\x1b[K")  # and leaves nothing behind

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from store_rig import Journal, event, everything, said
+from store_rig import SESSION, Journal, event, everything, said
 
 from guardhook.journal import line
 from guardhook.store import Foreign, Locked, Missing, Newer, open_store, project, schema
@@ -309,6 +309,41 @@ def test_links_in_the_journal_are_not_followed(journal: Journal) -> None:
     link.symlink_to(elsewhere)
     with journal.open() as store:
         assert store.traces().total == 1
+
+
+_anything = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from(["action", "policy", "command", "x", "total_tokens"]), below, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+_types = st.sampled_from(
+    ["hook.received", "hook.received", "trace.start", "trace.step", "trace.step_end", "trace.decision", "trace.snapshot", "trace.end", "eval.result", "gap", "note", "x"]
+)  # fmt: skip
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(_types, st.dictionaries(st.sampled_from([
+    "event", "call", "agent", "tool", "payload", "verdict", "redacted", "cut", "effects", "dialect", "run", "segment", "closes", "trace", "root", "session",
+    "native_event", "kind", "canary",
+]), _anything | st.sampled_from(["pre_tool", "post_tool", "user_prompt", "model_response", "subagent_stop", "t", "codex", "cline"]) | st.dictionaries(st.sampled_from([
+    "agent_name", "step_number", "step_type", "name", "tokens_used", "status", "started_at", "metadata", "chosen", "evaluator_type", "evaluator_name", "score",
+    "token_usage", "tool_input", "tool_response", "duration_ms", "prompt", "tool_calls", "llm_response",
+]), _anything | st.sampled_from(["output", "rubric", "a", 1, 2]), max_size=8), max_size=12)), max_size=12))  # fmt: skip
+def test_nothing_that_a_line_can_hold_stops_the_others(tmp_path_factory: pytest.TempPathFactory, lines) -> None:  # type: ignore[no-untyped-def]
+    journal = Journal(tmp_path_factory.mktemp("hostile"))
+    for number, (kind, data) in enumerate(lines, 1):
+        path = journal.path()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(line.build(journal.clock + number, number, kind, {}, line.dumps(data)[1:]))
+    journal.seq[line.key("claude-code", SESSION)] = len(lines)
+    journal.add(event("pre_tool", tool="Bash", given={"command": "last"}, call="last"))
+    with journal.open() as store:
+        first = everything(store)
+        assert any(s.input == {"command": "last"} for t in store.iterate() for s in store.steps(t))
+    (journal.base / "traces.db").unlink()
+    with journal.open() as store:
+        assert everything(store) == first
 
 
 def test_a_file_with_two_names_is_told_once_however_often_it_is_met(journal: Journal) -> None:
