@@ -19,7 +19,11 @@ ASK_SECONDS = 60.0
 @click.command("check")
 @click.option("--dir", "directory", help="Folder with configuration, policies and journal.")
 @click.option("--dialect", help="Read a raw hook payload as this dialect.")
-@click.option("--allow-empty", is_flag=True, help="Allow when no policy is enabled or the folder of --dir is missing.")
+@click.option(
+    "--allow-empty",
+    is_flag=True,
+    help="Allow when no policy is enabled, the folder of --dir is missing, or nothing can be recorded.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Accepted for symmetry: the verdict is always JSON.")
 def command(directory: str | None, dialect: str | None, allow_empty: bool, as_json: bool) -> None:
     """Judge the step or hook payload on stdin. Status 0: go on. Status 2: stop.

@@ -169,6 +169,13 @@ def run(
         status = 0
     elif verdict.action == "require_review":
         final, status = _review(verdict, ask)
+    lost = None if event is None else _record(folders, directory, event, verdict, effects, base, final, status)
+    if lost and status == 0 and verdict.mode != "observe" and not allow_empty:
+        # As the hook does: what leaves no trace does not happen.
+        final, status = "deny", BLOCK_STATUS
+        verdict.reason = f"this step can't be recorded ({lost}); --allow-empty lets it pass all the same"
+    elif lost:
+        print(f"guardhook: this verdict was not recorded ({lost})", file=sys.stderr)
     shown: dict[str, object] = {
         "action": final,
         "policy": verdict.policy,
@@ -179,8 +186,6 @@ def run(
         "mode": verdict.mode,
         "set": verdict.set,
     }
-    if event is not None:
-        _record(folders, directory, event, verdict, effects, base, final, status)
     return _print(shown, final, status)
 
 
@@ -227,8 +232,8 @@ def _record(
     base: Compiled | None,
     final: str,
     status: int,
-) -> None:
-    """The verdict of a script's step is recorded like any other; a failure to do so does not change it."""
+) -> str | None:
+    """The verdict of a script's step is recorded like any other. Returns why it could not be, or None."""
     try:
         from guardhook.gate import record
 
@@ -238,10 +243,6 @@ def _record(
         answer = Answer(status, final.encode())
         data = record.data_of(event, verdict, answer, base, effects, no_input=False, behind_launcher=False)
         outcome = record.append(where.journal, event, None, data, limits.JOURNAL_LOCK_ENFORCING, time.time_ns())
-        if outcome.state == "nowhere":
-            print(
-                f"guardhook: this verdict was not recorded ({printable(outcome.note or 'no reason is known')})",
-                file=sys.stderr,
-            )
     except Exception as error:
-        print(f"guardhook: this verdict was not recorded ({type(error).__name__})", file=sys.stderr)
+        return type(error).__name__
+    return printable(outcome.note or "no reason is known") if outcome.state == "nowhere" else None

@@ -142,9 +142,12 @@ def test_observing_is_not_told_as_a_denial(place: Path) -> None:
     assert b"not enforced: would be denied by policy" in out.stderr
 
 
-def test_a_verdict_that_could_not_be_recorded_is_told_so(place: Path) -> None:
+def test_what_cannot_be_recorded_is_refused_unless_that_is_accepted(place: Path) -> None:
     for name in ("journal", "spool"):
-        (place / name).write_text("in the way")
-    out = check(step("ls -la"), place)
-    assert (out.status, out.json["action"]) == (0, "allow")
-    assert b"was not recorded" in out.stderr
+        (place / name).write_text("a file where the folder should be")
+    out = check(step("ls"), place)
+    assert (out.status, out.json["action"]) == (2, "deny")
+    assert "recorded" in str(out.json["reason"])
+    passed = check(step("ls"), place, "--allow-empty")
+    assert passed.status == 0
+    assert b"was not recorded" in passed.stderr
