@@ -58,15 +58,20 @@ class Page(NamedTuple):
 
 
 class Store:
-    """Reading access to an open traces.db. now is seconds since the epoch, for what counts as vanished."""
+    """Reading access to an open traces.db. now is seconds since the epoch, for what counts as vanished; None asks the clock."""
 
     def __init__(
         self, connection: sqlite3.Connection, path: str, *, now: float | None = None, idle_seconds: float = IDLE_SECONDS
     ) -> None:
         self.connection = connection
         self.path = path
-        self.now = time.time() if now is None else now
+        self._now = now
         self.idle_seconds = idle_seconds
+
+    @property
+    def now(self) -> float:
+        """Seconds since the epoch: the time given when the store was opened, else the clock's."""
+        return time.time() if self._now is None else self._now
 
     def close(self) -> None:
         self.connection.close()

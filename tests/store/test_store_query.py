@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardhook.core.folders import explicit
-from guardhook.store import Ambiguous, Appender, BadQuery, Filter, NotFound, Store, instants, model, open_store
+from guardhook.store import Ambiguous, Appender, BadQuery, Filter, Missing, NotFound, Store, instants, model, open_store
 
 NOW = 1_800_000_000.0
 
@@ -113,6 +113,20 @@ def test_windows_and_steps_that_are_not_there(folders) -> None:  # type: ignore[
         assert (store.count_steps(trace, 2, 5), store.count_steps(trace)) == (2, 4)
         with pytest.raises(NotFound):
             store.step(trace, 3)
+
+
+def test_the_newest_running_trace_is_no_fork(folders) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(Missing):
+        open_store(folders)
+    put(folders, "done", started_at="2026-08-19T00:00:00Z", end={})
+    with open_store(folders) as store:
+        assert store.newest_running() is None
+    put(folders, "old", started_at="2026-08-16T00:00:00Z")
+    put(folders, "new", started_at="2026-08-17T00:00:00+0200")
+    put(folders, "fork", started_at="2026-08-18T00:00:00Z", parent_trace_id="old")
+    with open_store(folders) as store:
+        found = store.newest_running()
+        assert found is not None and found.id == "new"
 
 
 def test_stats_leave_forks_out_of_everything(folders) -> None:  # type: ignore[no-untyped-def]
