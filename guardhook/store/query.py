@@ -73,6 +73,10 @@ class Store:
         """Seconds since the epoch: the time given when the store was opened, else the clock's."""
         return time.time() if self._now is None else self._now
 
+    @now.setter
+    def now(self, seconds: float | None) -> None:
+        self._now = seconds
+
     def close(self) -> None:
         self.connection.close()
 
