@@ -160,6 +160,11 @@ def _launchers(
             good -= {id(r) for r in found if r.launcher.startswith(base.data.rstrip("/\\") + os.sep)}
         elif not wrong:
             findings.append(Finding("launcher", True, f"exactly ours, unchanged ({base.data})"))
+        if not problems and program.outdated(base, shared=base is shared):
+            text = (
+                f"hooks run another version than this program; `guardhook install {module.ID}` brings them up to date"
+            )
+            findings.append(Finding("launcher", None, text))
     if any(_is_script(r.launcher) for r in found if id(r) in good):
         findings.append(
             Finding(

@@ -116,13 +116,7 @@ def prepare(folders: Folders) -> None:
 def _place(folders: Folders, base: Path, items: list[Item], shared: bool) -> Placed:
     for name in (VERSIONS, BIN):
         _own_folder(base / name, shared)
-    if shared:
-        items = [
-            Item(item.name, item.mode | (item.mode & 0o500) >> 3 | (item.mode & 0o500) >> 6, item.data)
-            for item in items
-        ]
-    else:
-        items = [*items, Item(BAKED, 0o400, render_baked(folders).encode())]
+    items = _dressed(folders, items, shared)
     form = "none" if intact.WINDOWS else "c" if any(item.name == "launcher" for item in items) else "sh"
     note = next((item.note for item in items if item.note), "")
     manifest = _manifest(items)
@@ -144,6 +138,24 @@ def _place(folders: Folders, base: Path, items: list[Item], shared: bool) -> Pla
         changed |= _place_launchers(base, folder, form)
     removed = _clean(base, keep=version, before=before)
     return Placed(version, str(folder), form, note, changed, removed)
+
+
+def _dressed(folders: Folders, items: list[Item], shared: bool) -> list[Item]:
+    """The items as they lie in a version folder: readable for all where that is shared, else with the folders baked in."""
+    if shared:
+        return [
+            Item(item.name, item.mode | (item.mode & 0o500) >> 3 | (item.mode & 0o500) >> 6, item.data)
+            for item in items
+        ]
+    return [*items, Item(BAKED, 0o400, render_baked(folders).encode())]
+
+
+def outdated(folders: Folders, *, shared: bool = False) -> bool:
+    """Whether the hooks run another version than this very program, which `install` would put in place."""
+    try:
+        return current_version(folders) != version_of(_manifest(_dressed(folders, contents(), shared)))
+    except (OSError, launcher.LauncherError, ValueError):
+        return False  # what this program is can't be told; `verify` speaks of what is in place
 
 
 def _manifest(items: list[Item]) -> bytes:
