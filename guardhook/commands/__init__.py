@@ -24,6 +24,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "list": ("list_", "List recorded traces."),
     "pause": ("pause", "Let reviews and your own policies pass for a while (for a person only)."),
     "policy": ("policy", "Write, show, test and compile policy files."),
+    "replay": ("replay", "A recorded trace at its own pace, or faster."),
     "show": ("show", "Show a trace with its steps."),
     "stats": ("stats", "The store in numbers."),
     "trust": ("trust", "Let the words of a project's policies reach the agent (for a person only)."),
