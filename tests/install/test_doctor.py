@@ -17,6 +17,8 @@ from click.testing import CliRunner
 from install_rig import put, tree
 
 from guardhook.commands import doctor, install, uninstall
+from guardhook.harness import program
+from guardhook.harness.contents import Item
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="launchers are POSIX programs")
 
@@ -309,3 +311,12 @@ def test_where_nothing_was_nothing_is_said_to_be_kept(shell: Shell) -> None:
     put(shell.home / SETTINGS["codex"], "{ oops")
     said = shell.run(uninstall.command, "codex", code=2)
     assert "nothing of guardhook was registered" not in said
+
+
+def test_hooks_of_another_version_are_told_of(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an update of the executable, doctor said that all was good while the hooks ran the old program."""
+    shell.install("claude-code")
+    assert not any("another version" in detail for _, detail in shell.checks("claude-code")["launcher"])
+    newer = [*program.contents(), Item("more", 0o400, b"what an update brings")]
+    monkeypatch.setattr(program, "contents", lambda: newer)
+    assert any("another version" in detail for _, detail in shell.checks("claude-code")["launcher"])
