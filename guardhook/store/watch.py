@@ -1,6 +1,6 @@
 """Following a trace while it happens: new steps as they come, and open ones when they end.
 
-Waiting costs one look at one file's size per turn: the journal is read, and the store asked, only when the trace's own file grew.
+Waiting costs a look at the size of one or two files per turn: the journal is read only when the trace's own file grew.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Follower:
         self._store = store
         self._journal = journal_dir
         self._key: str | None = self._source()
-        self._file: tuple[str, int, int] | None = None
+        self._files: list[tuple[str, int, int]] | None = None
         self._asked = 0.0
         self._last = 0
         self._numbers: set[int] = set()
@@ -48,18 +48,27 @@ class Follower:
         return None if row is None else str(row[0])
 
     def stale(self) -> bool:
-        """Whether it is worth looking: the trace's file of today changed, or its status was not asked for in a while."""
-        path = f"{self._journal}/{line.day(time.time_ns())}/{self._key}.jsonl"
-        try:
-            status = os.stat(path)
-            now = (path, status.st_ino, status.st_size)
-        except OSError:
-            now = (path, 0, 0)
-        if now == self._file and time.monotonic() - self._asked < STATUS_SECONDS:
+        """Whether it is worth looking: a file that the trace may go on in changed, or its status was not asked for in a while."""
+        now = [self._state(folder) for folder in dict.fromkeys((self._folder(), line.day(time.time_ns())))]
+        if now == self._files and time.monotonic() - self._asked < STATUS_SECONDS:
             return False
-        self._file = now
+        self._files = now
         self._asked = time.monotonic()
         return True
+
+    def _folder(self) -> str:
+        """Where the trace's latest lines are: a run stays in the folder of the day that it began on."""
+        row = self._store.connection.execute(
+            "SELECT MAX(c.folder) FROM cursors c JOIN sources s ON s.id = c.source WHERE s.key = ?", (self._key,)
+        ).fetchone()
+        return str(row[0] or "")
+
+    def _state(self, folder: str) -> tuple[str, int, int]:
+        try:
+            status = os.stat(f"{self._journal}/{folder}/{self._key}.jsonl")
+        except OSError:
+            return folder, 0, 0
+        return folder, status.st_ino, status.st_size
 
     def look(self) -> Iterator[Seen]:
         """Brings the store up to date for this trace and gives what is new, by step number. Raises StoreError."""
@@ -69,7 +78,7 @@ class Follower:
         except sqlite3.Error as error:
             told = schema.told(error, self._store.path)
             if isinstance(told, Locked):  # another one is reading the journal in; the next turn will do
-                self._file = None
+                self._files = None
                 return
             raise told from None
         self._store.now = time.time()

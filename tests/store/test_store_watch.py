@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 from click.testing import CliRunner, Result
+from store_rig import Journal, event
 
 from guardhook.commands import main
 from guardhook.core.folders import explicit
@@ -51,6 +52,17 @@ def test_each_step_once_late_ones_too_and_open_ones_when_they_end(tmp_path: Path
         put(tmp_path, ("trace.end", {"status": "failed"}))
         assert looked() == [] and follower.trace.status == "failed"
         assert not follower.stale()  # nothing to read while nothing happens
+
+
+def test_a_run_that_began_on_another_day_is_followed_in_the_file_of_that_day(journal: Journal) -> None:
+    journal.add(event("session_start"), event("pre_tool", tool="Bash", given={"command": "ls"}, call="1"))
+    with journal.open() as store:
+        follower = Follower(store, store.traces().items[0], journal.folders.journal)
+        assert follower.stale() and [s.step.step_number for s in follower.look()] == [1]
+        follower.stale()
+        assert not follower.stale()
+        journal.add(event("post_tool", tool="Bash", given={"command": "ls"}, call="1"))
+        assert follower.stale() and [(s.step.step_number, s.ended) for s in follower.look()] == [(1, True)]
 
 
 def test_a_live_trace_is_followed_to_its_end(tmp_path: Path) -> None:
