@@ -114,6 +114,7 @@ class Call:
     @property
     def argv(self) -> tuple[str, ...]:
         if self._argv is None:
+            self.walker.spend(len(self.args) >> 4)
             self._argv = tuple([a.shown for a in self.args])
         return self._argv
 

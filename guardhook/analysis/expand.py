@@ -29,6 +29,7 @@ def fields(walker: Ground, word: Word, state: State) -> list[Val]:
     out: list[Val] = []
     raw = walker.slice(word.start, word.end)
     for parts in glob.braces(word.parts):
+        walker.spend(1)
         _fields(walker, parts, state, raw, out)
         walker.spend_words(len(out))
     return out

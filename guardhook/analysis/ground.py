@@ -48,13 +48,14 @@ class Reader:
 class Ground:
     """One analysis: what was found and what is known. `emit` and its relatives are what program handlers call."""
 
-    __slots__ = ("active", "alternatives", "base", "budget", "calls", "choice", "depth", "effects", "facts", "files", "home", "inside", "mounts", "pipes", "places", "readers", "steps", "text", "user", "via")  # fmt: skip
+    __slots__ = ("active", "alternatives", "base", "budget", "calls", "choice", "depth", "effects", "facts", "files", "home", "inside", "mounts", "pipes", "places", "readers", "steps", "text", "traps", "user", "via", "work")  # fmt: skip
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.home = facts.home
         self.effects: list[Effect] = []
         self.budget = Budget()
+        self.work = limits.COMMAND_WORK
         self.text = ""
         self.base: tuple[int, int] | None = None  # where a text that isn't part of the command's own came from
         self.depth = 0
@@ -65,6 +66,7 @@ class Ground:
         self.user = ""
         self.inside = ""  # "", `remote` (ssh), `container`
         self.mounts: list[tuple[str, str]] = []  # (path on this machine, path in the container)
+        self.traps: list[tuple[Val, State, tuple[int, int], tuple[str, ...]]] = []  # what runs when the shell ends
         self.files: dict[str, Val] = {}  # what this command wrote, by path
         self.pipes: dict[str, tuple[Seq, State]] = {}  # `>( … )` waiting for their input
         self.readers: list[Reader] = []
@@ -76,6 +78,8 @@ class Ground:
         """Adds an effect; span and via come from where the walk is."""
         if len(self.effects) >= EFFECTS:
             raise Unparsable(f"more than {EFFECTS} effects", cap=True)
+        if kind != "run":  # these are as many as there are commands, which have a cap of their own
+            self.spend(2)
         effect = Effect(kind, via=self.via, **parts)  # type: ignore[arg-type]
         self.effects.append(effect)
         return effect
@@ -85,6 +89,12 @@ class Ground:
 
     def span(self, node: Node | Word | Redirect) -> tuple[int, int]:
         return self.base or (node.start, node.end)
+
+    def spend(self, units: int) -> None:
+        """Takes from what the walk may cost; a cap on work, not on time, so that the same command always ends the same way."""
+        self.work -= units
+        if self.work < 0:
+            raise Unparsable("more work than one command may make", cap=True)
 
     def spend_words(self, count: int) -> None:
         if count > limits.COMMAND_WORDS:
@@ -106,12 +116,14 @@ class Ground:
         key = (text, here)
         found = self.places.get(key)
         if found is None:
+            self.spend(4 + (len(text) + len(here or "") >> 5))
             found = locate(text, here, self.facts)
             if len(self.places) < 1024:
                 self.places[key] = found
         return found
 
     def _place_inside(self, text: str, state: State) -> Place:
+        self.spend(4 + (len(text) >> 5))
         place = locate(text, self.cwd(state), self.facts)
         if self.inside == "remote":
             return Place(place.text, place.classes - {"project"}, place.flags | {"remote"})
@@ -155,6 +167,7 @@ class Ground:
         """Standard input, the files that standard output goes to, and the host when a stream goes to the network."""
         sinks: list[tuple[str, bool]] = []
         network = ""
+        self.spend(2 * len(redirects))
         for redirect in redirects:
             operator = redirect.operator
             if operator in ("<<", "<<-", "<<<"):

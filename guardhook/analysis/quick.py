@@ -36,6 +36,8 @@ def quick(command: str, triggers: frozenset[str]) -> bool:
     for piece in set(split):
         if piece.endswith(_KEY_ENDINGS):
             return False
+        if piece[:4] == ".env" and len(piece) > 4:
+            return False  # `.env-staging`, `.env_old`
         if "." in piece:
             if piece[0] == "." and "." + piece[1:].partition(".")[0] in triggers:
                 return False

@@ -85,6 +85,7 @@ def plain(draw: st.DrawFn) -> str:
 @example("cat id_rsa", "strict", "/home/user/.ssh")
 @example("cat x", "strict", "/home/user/.ssh")
 @example("cat prod.env", "balanced", PROJECT)
+@example("cat .env_-rf", "balanced", PROJECT)
 @example("git show HEAD:.env", "balanced", PROJECT)
 @example("git log -p config/.env", "balanced", PROJECT)
 def test_no_plain_command_slips_through(command: str, preset: str, cwd: str) -> None:
