@@ -34,6 +34,14 @@ def scan_text(walker: Walker, text: str, language: str, state: State) -> None:
     scan(call, Val(text), language)
 
 
+# What `from module import *` brings along, as far as it matters.
+_STARRED = {
+    "os": ("system", "popen", "remove", "unlink", "rmdir", "removedirs", "rename", "replace", "execv", "execvp", "execl", "execlp", "chmod", "chown", "truncate", "kill"),
+    "subprocess": ("run", "call", "Popen", "check_call", "check_output", "getoutput", "getstatusoutput"),
+    "shutil": ("rmtree", "move", "copy", "copyfile", "copytree", "chown"),
+}  # fmt: skip
+
+
 class Scanner(Folder):
     """One program text. `out` collects what it prints."""
 
@@ -202,6 +210,9 @@ class Scanner(Folder):
             module = "".join(words[1:at])
             for piece in " ".join(w for w in words[at + 1 :] if w not in "()").split(","):
                 name, _, alias = piece.partition(" as ")
+                if name.strip() == "*":
+                    self.aliases.update({n: f"{module}.{n}" for n in _STARRED.get(module, ())})
+                    continue
                 self.aliases[(alias or name).strip()] = f"{module}.{name.strip()}"
             return end
         return i

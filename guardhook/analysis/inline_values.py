@@ -218,6 +218,8 @@ class Folder(Cursor):
             return Val(text, first.taint)
         if chain.endswith(("Path.home", "os.homedir", "homedir", "Dir.home")):
             return Val(self.call.walker.home)
+        if last in ("mkdtemp", "mkstemp", "gettempdir", "mkdtempSync", "mktmpdir"):
+            return Val("/tmp/tmp." + HOLE + "x" if last != "gettempdir" else "/tmp")
         if last in ("getcwd", "cwd", "pwd") and not args:
             return Val(self.call.walker.cwd(self.call.state) or HOLE)
         if last in ("getenv", "env") or chain in ("os.environ.get", "ENV.fetch", "Deno.env.get"):

@@ -148,6 +148,11 @@ def shell_command(walker: Walker, text: str, state: State) -> None:
         )
         return
     out = walker.seq(tree, state, None)
+    for value, then, span, via in walker.traps:
+        walker.via = via
+        walker.run_value(value, then.fork(), None, span, "trap")
+    walker.traps.clear()
+    walker.via = ()
     if {"echoed", "env-secret"} <= out.taint:
         walker.emit("read", flags=frozenset(("environment", "secret-variable")), detail=f"prints {out.origin}")
 

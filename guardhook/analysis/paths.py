@@ -28,7 +28,7 @@ SECRET_NAMES = frozenset((
     ".pypirc", ".npmrc", ".htpasswd", "credentials.json", "service-account.json", "serviceaccount.json", "service_account.json", "wallet.dat",
     "secrets.yaml", "secrets.yml", "secrets.json", "secrets.toml", ".vault-token", "vault-token", "shadow", "gshadow", "master.passwd", "sudoers",
     "login data", "cookies.sqlite", "logins.json", "key4.db", "key3.db", "login.keychain-db", "login.keychain", "system.keychain", ".dockercfg",
-    "application_default_credentials.json", "access_tokens.db", "credentials.db", "kubeconfig", ".my.cnf", ".mylogin.cnf", ".s3cfg", ".boto",
+    "application_default_credentials.json", "access_tokens.db", "credentials.db", "kubeconfig", "kubeconfig.yaml", "kubeconfig.yml", ".my.cnf", ".mylogin.cnf", ".s3cfg", ".boto",
     "terraform.tfvars", "secring.gpg", "auth.json", "oauth_creds.json", ".credentials.json", "hosts.yml", "ssh_host_rsa_key",
     "ssh_host_ed25519_key", "ssh_host_ecdsa_key", "rails_master.key", "master.key", ".env",
 ))  # fmt: skip
@@ -125,7 +125,9 @@ def locate(text: str, cwd: str | None, facts: Facts) -> Place:
     text = normalise(text)
     classes, more = classify(text, facts)
     if cwd is not None:
-        more |= _about_cwd(text, cwd)
+        about = _about_cwd(text, cwd)
+        # All that lies in a folder of build products is still nothing but build products.
+        more |= about if "regenerable" not in more or "above-cwd" in about else NONE
     return Place(text, classes, flags | more)
 
 

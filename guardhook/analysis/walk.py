@@ -270,8 +270,10 @@ class Walker(Ground):
         before = len(self.effects)
         for word in node.words:
             words.extend(expand.fields(self, word, state))
-        if len(self.effects) > before and node.words[0].literal == "export":
-            # `export $(grep … .env | xargs)`: what is read goes into the environment, not to whoever reads the output.
+        if len(self.effects) > before and (
+            node.words[0].literal == "export" or (node.words[0].literal == "env" and node.words[-1].literal is not None)
+        ):
+            # `export $(grep … .env | xargs)`, `env $(cat .env.test) npm test`: what is read goes into the environment, not to whoever reads the output.
             for effect in self.effects[before:]:
                 # A key file would be quoted in the shell's complaint about its lines.
                 if effect.kind == "read" and ".env" in effect.path.rpartition("/")[2]:

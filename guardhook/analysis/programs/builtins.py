@@ -91,6 +91,15 @@ def _alias(call: Call) -> Val:
     return EMPTY
 
 
+def _hash(call: Call) -> Val:
+    """`hash -p /bin/rm name`: from here on the name runs that program."""
+    args = call.texts()
+    if len(args) > 2 and args[0] == "-p":
+        call.state.aliases = {**call.state.aliases, **dict.fromkeys(args[2:], source(args[1]))}
+        return EMPTY
+    return _which(call)
+
+
 def _unalias(call: Call) -> Val:
     gone = set(call.texts())
     call.state.aliases = {} if "-a" in gone else {k: v for k, v in call.state.aliases.items() if k not in gone}
@@ -290,10 +299,18 @@ def _source(call: Call) -> Val:
     return out
 
 
+TRAPS = 64
+
+
 def _trap(call: Call) -> Val:
     args = [a for a in call.args if a.text not in ("--", "-p", "-l")]
     if len(args) > 1 and args[0].text not in ("-", ""):
-        call.code(args[0], "trap", state=call.state.fork())
+        traps = call.walker.traps
+        if len(traps) < TRAPS:
+            # It runs later, with the values that its variables have by then.
+            traps.append((args[0], call.state, call.span, (*call.walker.via, "trap")))
+        else:
+            call.code(args[0], "trap", state=call.state.fork())
     return EMPTY
 
 
@@ -377,6 +394,6 @@ HANDLERS: dict[str, Handler] = {
     "alias": _alias, "unalias": _unalias, "unset": _unset, "set": _set, "shift": _shift,
     "read": _read, "mapfile": _mapfile, "readarray": _mapfile, "echo": _echo, "printf": _printf,
     "eval": _eval, "source": _source, ".": _source, "trap": _trap, "exec": _exec, "command": _command, "builtin": _command,
-    "which": _which, "where": _which, "whence": _which, "type": _which, "hash": _which, "whereis": _which,
+    "which": _which, "where": _which, "whence": _which, "type": _which, "hash": _hash, "whereis": _which,
     "let": _let, "getopts": _getopts, "printenv": _printenv,
 }  # fmt: skip

@@ -64,6 +64,8 @@ def _sed_script(call: Call, script: str) -> None:
                     call.change("write", Val(modifiers.partition("w")[2].strip()), ("truncate",))
                 if "e" in modifiers.split("w")[0]:
                     call.code(Val(parts[1].replace("\\", "")), "inline")
+                    if call.stdin is not None:
+                        call.code(call.stdin, "inline")  # the rest of the line is run with it
 
 
 def _sed_substitute(script: str, text: str) -> str | None:

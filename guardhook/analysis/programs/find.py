@@ -102,6 +102,10 @@ def _find_exec(call: Call, how: str, words: list[Val], found: Val, narrowed: boo
         for effect in call.walker.effects[before:]:
             if effect.kind in ("delete", "chmod", "chown", "write", "move"):
                 effect.flags |= {"filtered"}
+    else:
+        for effect in call.walker.effects[before:]:
+            if effect.kind == "delete":
+                effect.flags |= {"recursive"}  # file by file, and all of them in the end
     for effect in call.walker.effects[before:]:
         effect.flags |= {"find"} if effect.kind != "run" else frozenset()
 

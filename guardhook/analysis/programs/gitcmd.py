@@ -152,7 +152,8 @@ def _subcommand(call: Call, args: list[Val], flags: set[str], aliases: dict[str,
         argv=tuple(a.shown for a in rest),
     )
     if verb in ("show", "diff", "blame", "cat-file", "grep", "log", "stash", "annotate"):
-        for value in opts.rest:
+        named = opts.rest[1:] if verb == "grep" and not opts.has("-e", "-f") else opts.rest
+        for value in named:
             place = call.place(Val(value.text.partition(":")[2] or value.text))
             if "secret" in place.classes:
                 call.emit("read", place.flags, path=place.path, path_classes=place.classes)
@@ -519,7 +520,9 @@ def _clone(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
 def _submodule(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     verb = opts.rest[0].text if opts.rest else ""
     if verb == "foreach":
-        words = opts.rest[1:]
+        words = rest[next((i for i, v in enumerate(rest) if v.text == "foreach"), 0) + 1 :]
+        while words and words[0].text in ("--recursive", "--quiet", "-q"):
+            words = words[1:]
         from guardhook.analysis.call import joined
 
         if words:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guardhook.analysis.call import Call
+from guardhook.analysis.call import Call, joined
 from guardhook.analysis.command import script
 from guardhook.analysis.nodes import HOLE
 from guardhook.analysis.values import UNKNOWN, Val
@@ -137,4 +137,18 @@ def _powershell(call: Call) -> Val:
     return program(call)
 
 
-HANDLERS: dict[str, Handler] = {"": _shell, "pwsh": _powershell, "powershell": _powershell}
+def _cmd(call: Call) -> Val:
+    """`cmd /c command`: its words are split at blanks, and a backslash is part of a path."""
+    at = next((i for i, a in enumerate(call.args) if a.text.lower() in ("/c", "/k", "//c", "//k")), None)
+    if at is None:
+        if not call.args:
+            call.emit("run", ("interactive", "shell"), detail="takes commands that no hook sees")
+        return call.result()
+    for command in joined(call.args[at + 1 :]).text.replace("&&", "&").replace("||", "&").replace("|", "&").split("&"):
+        words = [Val(w.strip('"')) for w in command.split()]
+        if words:
+            call.run([Val(words[0].text.lower()), *words[1:]], "cmd")
+    return call.result()
+
+
+HANDLERS: dict[str, Handler] = {"": _shell, "pwsh": _powershell, "powershell": _powershell, "cmd": _cmd}

@@ -172,13 +172,24 @@ def _base(call: Call) -> Val:
     return unknown(source)
 
 
+_PUBLIC = frozenset(("x509", "verify", "req", "crl", "ocsp", "s_client", "asn1parse"))
+
+
 def _openssl(call: Call) -> Val:
     texts = call.texts()
     verb = texts[0] if texts else ""
     opts = options(
         call.args[1:], long=("-in", "-out", "-pass", "-k", "-K", "-iv", "-connect", "-inkey"), single_dash=True
     )
-    source = call.read(opts.value("-in") or EMPTY) if opts.value("-in") is not None else call.input
+    named = opts.value("-in")
+    if named is None:
+        source = call.input
+    elif verb in _PUBLIC or opts.has("-pubout", "-pubin"):
+        # Certificates and requests, often in files named like keys; only what is public is printed.
+        call.emit("read", path=call.place(named).path, path_classes=call.place(named).classes - {"secret"})
+        source = UNKNOWN
+    else:
+        source = call.read(named)
     target = opts.value("-out")
     if verb == "s_client":
         host = (opts.value("-connect") or EMPTY).text.rpartition(":")[0]

@@ -132,6 +132,8 @@ def _env(call: Call) -> Val:
             break
         elif text.startswith("-"):
             args = args[1:]
+        elif text == HOLE and "secret" in args[0].taint and len(args) > 1 and HOLE not in args[1].text:
+            args = args[1:]  # `env $(cat .env.test) npm test`
         else:
             break
     for value in args:
@@ -393,7 +395,9 @@ def _chroot(call: Call) -> Val:
     root = call.place(opts.rest[0])
     rest = opts.rest[1:]
     keep = walker.inside, walker.mounts
-    if root.text != "/":
+    if root.text == "/" and walker.inside == "container" and opts.rest[0].text.strip("/"):
+        walker.inside, walker.mounts = "", []  # into this machine's root, which is mounted there
+    elif root.text != "/":
         walker.inside, walker.mounts = "container", [(root.text, "/")]
     state = call.state.fork()
     state.cwd = "/"
@@ -401,6 +405,16 @@ def _chroot(call: Call) -> Val:
         return call.run(rest, "chroot", state=state) if rest else UNKNOWN
     finally:
         walker.inside, walker.mounts = keep
+
+
+def _ip(call: Call) -> Val:
+    """`ip netns exec NAME command`; everything else is about the network."""
+    from guardhook.analysis.programs import index
+
+    words = [a for a in call.args if not a.text.startswith("-")]
+    if len(words) > 3 and words[0].text == "netns" and words[1].text == "exec":
+        return call.run(call.args[call.args.index(words[3]) :], "ip netns")
+    return index.handler("system", "ip")(call)
 
 
 def _unshare(call: Call) -> Val:
@@ -523,6 +537,6 @@ HANDLERS: dict[str, Handler] = {
     "watch": _shell_words("nd", ("--interval", "--differences")), "exec-with": _shell_words(""), "flock": _flock, "script": _script, "busybox": _box, "toybox": _box,
     "chroot": _chroot, "proot": _chroot, "unshare": _unshare, "nsenter": _unshare, "systemd-run": _systemd_run, "start-stop-daemon": _start_stop_daemon, "gdb": _gdb,
     "watchexec": _watchexec, "entr": _watchexec, "nodemon": _watchexec, "concurrently": _concurrently, "nix-shell": _nix, "nix": _nix, "conda": _conda, "mamba": _conda,
-    "micromamba": _conda, "expect": _expect, "bwrap": _bwrap,
+    "micromamba": _conda, "expect": _expect, "ip": _ip, "bwrap": _bwrap,
     **dict.fromkeys(("npx", "bunx", "pnpx", "dlx", "npm", "pnpm", "yarn", "uv"), _via_packages),
 }  # fmt: skip
