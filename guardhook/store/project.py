@@ -11,7 +11,7 @@ import contextlib
 import heapq
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -21,13 +21,13 @@ from guardhook.journal import read
 from guardhook.journal.recover import is_day
 from guardhook.store import behind, fold, protocol, recorded
 from guardhook.store.instants import micros
+from guardhook.store.lines import Entry, Place, Raw, entries
+from guardhook.store.steps import millis
 from guardhook.store.tables import Tables
 
 BATCH_LINES = 5_000
 BATCH_BYTES = 8 << 20
 PROBLEMS_MOST = 1_000  # kept per session; more are counted
-LINE_BYTES = 64 << 20
-_CHUNK = 1 << 20
 _SEQ_MOST = 1 << 53
 
 Progress = Callable[[int, int], None]
@@ -39,42 +39,6 @@ class Report(NamedTuple):
     lines: int
     bytes: int
     sessions: int
-
-
-class _Raw(msgspec.Struct):
-    ts: str
-    seq: int
-    type: str
-    data: dict[str, object]
-
-
-_decode = msgspec.json.Decoder(_Raw).decode
-
-
-class _Place:
-    """Where reading of one file stands."""
-
-    __slots__ = ("device", "folder", "generation", "inode", "line", "offset", "seq", "size")
-
-    def __init__(self, folder: str, device: int, inode: int, generation: int, offset: int, seq: int, line: int) -> None:
-        self.folder = folder
-        self.device = device
-        self.inode = inode
-        self.generation = generation
-        self.offset = offset
-        self.seq = seq
-        self.line = line
-        self.size = 0
-
-
-class _Entry(NamedTuple):
-    order: int  # the line's ticket; of a bad line that of the one before
-    place: _Place
-    offset: int
-    end: int
-    number: int
-    line: _Raw | None
-    problem: str
 
 
 def catch_up(
@@ -170,7 +134,7 @@ class _Batch:
         """Folds on one session, as far as the batch goes. Gives whether it is done."""
         source, seen, problems = self._source(key)
         self.tables.source, self.tables.key = source, key
-        opened: list[tuple[int, _Place]] = []
+        opened: list[tuple[int, Place]] = []
         unreadable: list[tuple[str, str]] = []
         try:
             opened, whole = self._open(key, source, unreadable)
@@ -202,15 +166,15 @@ class _Batch:
         assert number is not None
         return number, [], 0
 
-    def _open(self, key: str, source: int, unreadable: list[tuple[str, str]]) -> tuple[list[tuple[int, _Place]], bool]:
+    def _open(self, key: str, source: int, unreadable: list[tuple[str, str]]) -> tuple[list[tuple[int, Place]], bool]:
         """The session's files, and whether all that were read before are what they were."""
         before = {
-            row[0]: _Place(*row)
+            row[0]: Place(*row)
             for row in self.db.execute(
                 "SELECT folder, device, inode, generation, offset, seq, line FROM cursors WHERE source = ?", (source,)
             )
         }
-        opened: list[tuple[int, _Place]] = []
+        opened: list[tuple[int, Place]] = []
         whole = True
         for folder in self._folders(key):
             try:
@@ -223,7 +187,7 @@ class _Batch:
             status = os.fstat(fd)
             place = before.pop(folder, None)
             if place is None:
-                place = _Place(folder, status.st_dev, status.st_ino, self.generation, 0, 0, 0)
+                place = Place(folder, status.st_dev, status.st_ino, self.generation, 0, 0, 0)
             elif (place.device, place.inode, place.generation) != (status.st_dev, status.st_ino, self.generation) or place.offset > status.st_size:  # fmt: skip
                 whole = False
             place.size = status.st_size
@@ -244,7 +208,7 @@ class _Batch:
             (source, file, why),
         )
 
-    def _save(self, source: int, session: _Session, places: list[_Place]) -> None:
+    def _save(self, source: int, session: _Session, places: list[Place]) -> None:
         self.db.execute(
             "UPDATE sources SET seen = ?, problems = ? WHERE id = ?",
             (msgspec.json.encode(session.seen).decode(), session.problems, source),
@@ -267,9 +231,9 @@ class _Session:
         self.problems = problems
         self.trace_id = fold.trace_id(key)
 
-    def run(self, opened: list[tuple[int, _Place]]) -> bool:
+    def run(self, opened: list[tuple[int, Place]]) -> bool:
         """Gives whether the end of all files was reached."""
-        streams = [_entries(fd, place) for fd, place in opened]
+        streams = [entries(fd, place) for fd, place in opened]
         batch = self.batch
         for entry in streams[0] if len(streams) == 1 else heapq.merge(*streams, key=lambda e: e.order):
             place = entry.place
@@ -285,7 +249,7 @@ class _Session:
                 return False
         return True
 
-    def _line(self, entry: _Entry, line: _Raw) -> None:
+    def _line(self, entry: Entry, line: Raw) -> None:
         us = micros(line.ts)
         if us is None or not 0 < line.seq < _SEQ_MOST:
             self._problem(entry, "unknown", "a time stamp or ticket that is none")
@@ -303,7 +267,7 @@ class _Session:
         except Exception as error:  # whatever a line holds, the others are folded
             self._problem(entry, "unknown", str(error)[:300] or type(error).__name__)
 
-    def _fold(self, entry: _Entry, line: _Raw, us: int) -> None:
+    def _fold(self, entry: Entry, line: Raw, us: int) -> None:
         tables = self.tables
         kind, data = line.type, line.data
         if kind == journal_line.RECEIVED:
@@ -326,7 +290,7 @@ class _Session:
             if not isinstance(event, dict):
                 raise recorded.Refused("the line has no event")
             if not event.get("evaluated_at"):
-                event["evaluated_at"] = fold.millis(line.ts)
+                event["evaluated_at"] = millis(line.ts)
             tables.evaluation(self._named(data), line.seq, event)
         elif kind == journal_line.GAP:
             self._problem(
@@ -342,7 +306,7 @@ class _Session:
             raise recorded.Refused(problem)
         return str(name)
 
-    def _problem(self, entry: _Entry, kind: str, detail: str) -> None:
+    def _problem(self, entry: Entry, kind: str, detail: str) -> None:
         self.problems += 1
         if self.problems > PROBLEMS_MOST:
             return
@@ -376,70 +340,3 @@ def mark(seen: list[list[int]], seq: int) -> str:
             merged.append([low, high])
     seen[:] = merged
     return "late"
-
-
-def _entries(fd: int, place: _Place) -> Iterator[_Entry]:
-    """Complete lines from the place on."""
-    number, order = place.line, place.seq
-    for offset, end, raw in _raw_lines(fd, place.offset, place.size):
-        number += 1
-        if raw is None:
-            yield _Entry(order, place, offset, end, number, None, f"longer than {LINE_BYTES >> 20} MiB")
-            continue
-        line, problem = _read_line(raw)
-        if line is not None:
-            order = line.seq
-        yield _Entry(order, place, offset, end, number, line, problem)
-
-
-def _read_line(raw: bytes) -> tuple[_Raw | None, str]:
-    """The line in these bytes, else why there is none."""
-    try:
-        return _decode(raw), ""
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass  # half a surrogate pair, which the quick decoder does not take, or no line at all
-    try:
-        found = journal_line.parse(raw)
-        data = clean(found.data)
-    except (journal_line.BadLine, RecursionError) as error:
-        return None, str(error)[:300] or "nested too deep"
-    assert isinstance(data, dict)
-    return _Raw(str(clean(found.ts)), found.seq, str(clean(found.type)), data), ""
-
-
-def clean(value: object) -> object:
-    """Half surrogate pairs become U+FFFD: neither SQLite nor a terminal takes them. The journal keeps what was said."""
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {clean(k): clean(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [clean(v) for v in value]
-    return value
-
-
-def _raw_lines(fd: int, start: int, size: int) -> Iterator[tuple[int, int, bytes | None]]:
-    """(offset, end, line) of complete lines up to size; None for one that is too long to be kept in memory."""
-    offset = position = start
-    parts: list[bytes] = []
-    length = 0
-    while position < size and (chunk := os.pread(fd, min(_CHUNK, size - position), position)):
-        position += len(chunk)
-        if b"\n" not in chunk:
-            length += len(chunk)
-            if length <= LINE_BYTES:
-                parts.append(chunk)
-            else:
-                parts.clear()
-            continue
-        parts.append(chunk)
-        *whole, rest = (b"".join(parts) if length <= LINE_BYTES else chunk).split(b"\n")
-        for index, raw in enumerate(whole):
-            if index == 0 and length > LINE_BYTES:
-                end = position - len(chunk) + len(raw) + 1
-                yield offset, end, None
-            else:
-                end = offset + len(raw) + 1
-                yield offset, end, raw
-            offset = end
-        parts, length = [rest], len(rest)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from guardhook.store import instants, protocol
 from guardhook.store.facts import flat, text
-from guardhook.store.fold import count_tokens, follow_run, millis
 from guardhook.store.model import STATUSES
 from guardhook.store.state import OPEN_MOST, Open, Row, Sink, State
+from guardhook.store.steps import count_tokens, follow_run, millis
 
 NATIVE = {
     "start": "trace_start",

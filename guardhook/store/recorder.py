@@ -25,8 +25,8 @@ from guardhook.store import protocol, recorded, schema
 from guardhook.store.append import Appender
 from guardhook.store.errors import StoreError
 from guardhook.store.instants import micros
+from guardhook.store.lines import clean
 from guardhook.store.model import STATUSES, make_id
-from guardhook.store.project import clean
 from guardhook.store.tables import Tables
 
 
