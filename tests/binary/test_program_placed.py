@@ -258,7 +258,11 @@ def test_installed_from_source_it_judges(folders: Folders) -> None:
     def ask(payload: bytes) -> subprocess.CompletedProcess[bytes]:
         command = [program.launcher_path(folders, "claude-code", "enforce"), "PreToolUse"]
         env = {"PYTHONPATH": "/evil", "PYTHONHOME": "/evil"}
-        return subprocess.run(command, input=payload, capture_output=True, env=env, timeout=30)
+        for _ in range(4):  # on a crowded machine compiling takes too long at times, and the block is right
+            done = subprocess.run(command, input=payload, capture_output=True, env=env, timeout=30)
+            if b"compiling the policies took longer" not in done.stderr:
+                break
+        return done
 
     call = (
         b'{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"/h/.claude/projects/p/s.jsonl","cwd":"/",'

@@ -44,9 +44,12 @@ def test_compiling_loads_no_module_from_the_current_folder(tmp_path: Path, modul
     data.mkdir()
     (repo / f"{module}.py").write_text(f"open({str(mark)!r}, 'w').close()\nraise SystemExit(0)\n")
     payload = json.dumps(claude("echo GH-DENY", cwd=str(repo))).encode()
-    done = subprocess.run(
-        [*INSTALLED, "--dir", str(data)], input=payload, cwd=repo, capture_output=True, check=False, timeout=60
-    )
+    for _ in range(4):  # on a crowded machine compiling takes too long at times, and the block is right
+        done = subprocess.run(
+            [*INSTALLED, "--dir", str(data)], input=payload, cwd=repo, capture_output=True, check=False, timeout=60
+        )
+        if b"compiling the policies took longer" not in done.stderr:
+            break
     assert not mark.exists()
     assert done.returncode == 2
     assert b"project policy" in done.stderr, os.fsdecode(done.stderr)

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -120,10 +119,12 @@ def test_no_expression_delays_an_answer(hook: Run, place: Path, regex: str) -> N
     rule = f"[[policy]]\nname = 'slow'\naction = 'deny'\nmatch = {{ name_regex = '{regex}' }}\n"
     (place / "policies" / "slow.toml").write_text(rule)
     payload = claude("ls", tool_name="a" * 400)
-    hook(payload)  # compiles
-    started = time.monotonic()
-    out = hook(payload)
-    assert time.monotonic() - started < 3.0  # what a stall would cost is minutes; the watchdog's answer would take 3 s
+    for _ in range(4):
+        out = hook(payload)
+        if (
+            b"no verdict within" not in out.stderr
+        ):  # a stall would end in the watchdog each time, a crowded machine does not
+            break
     assert b"no verdict" not in out.stderr
     assert out.status == 2 or out.silent  # some of them the engine can answer at once
 
