@@ -12,7 +12,7 @@
   runs, stats, problems. Rows are the tuples of guardhook.store.model; `as_dict` gives the documented JSON shapes.
 - `TraceRecorder` (guardhook.store.recorder) writes traces of your own program into the journal of the same store, `Appender`
   (guardhook.store.append) many lines at once: imports, forks, evaluations.
-- `Follower` (guardhook.store.follow) keeps the store up to date with one running session, for `watch` and the like.
+- `Follower` (guardhook.store.watch) tells what is new in a trace under way.
 
 Everything raised is a `StoreError` (guardhook.store.errors).
 """

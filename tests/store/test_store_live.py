@@ -16,8 +16,7 @@ from guardhook.dialects import table
 from guardhook.journal import line, write
 from guardhook.journal.rules import freeze_rules
 from guardhook.policy import compile as compiler
-from guardhook.store import Trace, open_store
-from guardhook.store.follow import Follower
+from guardhook.store import Trace, open_store, project
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FIXTURES = REPOSITORY / "tests" / "fixtures"
@@ -137,17 +136,13 @@ def test_two_registrations_of_one_client_leave_one_step(folders: Folders) -> Non
         assert [s.step_type for s in store.steps(trace)] == ["tool_call", "guard_check"]
 
 
-def test_a_session_is_followed_without_looking_at_others(folders: Folders) -> None:
+def test_one_session_can_be_caught_up_alone(folders: Folders) -> None:
     hook(folders, "PreToolUse", **call(1))
     with open_store(folders) as store:
         trace = store.traces().items[0]
-        follower = Follower(folders, store, trace)
-        assert follower.poll()
-        assert not follower.poll()
         hook(folders, "PreToolUse", **call(2), session_id="another")
-        assert not follower.poll()
         hook(folders, "PostToolUse", **call(1, tool_response={"stdout": "1"}))
-        assert follower.poll()
+        project.catch_up(store.connection, folders.journal, keys=[line.key("claude-code", "5e55")])
         assert store.step(trace, 1).output == {"stdout": "1"}
         assert store.traces().total == 1
 
