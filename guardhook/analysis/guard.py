@@ -157,9 +157,18 @@ def _own(call: Call, text: str, args: list[Val] | None = None) -> None:
         if len(words) < 2 or words[1] in allowed:
             return
     elif words[0] in _HARMLESS:
+        _written(call, call.args if args is None else args)
         return
     verb = " ".join(words[:2]) if allowed is not None else words[0]
     call.emit("guard_change", ("command", words[0] if words[0].isalpha() else "command", words[1] if allowed is not None and len(words) > 1 and words[1].isalpha() else "command"), detail=f"guardhook {verb}")  # fmt: skip
+
+
+def _written(call: Call, args: list[Val]) -> None:
+    """Files that reading commands write where they are told to: `export --output`, `check --junit`."""
+    from guardhook.analysis.call import options
+
+    for value in options(list(args), long=("--output", "--junit")).every("--output", "--junit"):
+        call.change("write", value, ("truncate",))
 
 
 def settings_text(text: str) -> str:
