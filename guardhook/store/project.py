@@ -79,7 +79,8 @@ def catch_up(
 
 def _begin(connection: sqlite3.Connection) -> None:
     """Takes the write lock. While another process is catching up it is waited for, however long that takes: its work is ours."""
-    before: object = None
+    reached = "SELECT COUNT(*), SUM(offset), MAX(seq) FROM cursors"
+    before = connection.execute(reached).fetchone()
     while True:
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -87,7 +88,7 @@ def _begin(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                 raise
-            now = connection.execute("SELECT COUNT(*), SUM(offset), MAX(seq) FROM cursors").fetchone()
+            now = connection.execute(reached).fetchone()
             if now == before:
                 raise
             before = now
