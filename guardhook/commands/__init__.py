@@ -18,6 +18,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "explain": ("explain", "Show what a command would do and how it would be judged."),
     "export": ("export", "Write traces out: json, jsonl, or a golden file for check."),
     "fork": ("fork", "Copy a trace up to a step, to go on from there."),
+    "gc": ("gc", "Remove old sessions from the journal."),
     "guard": ("guard", "Judge a step from a script; list and edit policies."),
     "hook": ("hook", "The hook itself: payload on stdin, answer in the harness's dialect."),
     "install": ("install", "Register guardhook in a harness."),

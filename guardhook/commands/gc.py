@@ -1,0 +1,61 @@
+"""`guardhook gc`: old sessions leave the journal."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import click
+
+from guardhook.commands import reading
+from guardhook.commands.folders import resolve
+from guardhook.commands.output import fail, say
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+@click.command("gc")
+@click.option("--older-than", metavar="TIME", help="Sessions not heard of since a date (2026-08-16) or for a while (90d).")  # fmt: skip
+@click.option("--max-size", metavar="SIZE", help="Then the oldest ones, until the journal is no larger (500M, 2G).")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@reading.as_json
+@reading.directory
+def command(older_than: str | None, max_size: str | None, dry_run: bool, as_json: bool, directory: str | None) -> None:
+    """Remove old sessions from the journal for good. At least one bound is needed; sessions of the last day stay."""
+    from guardhook.store import StoreError, gc
+    from guardhook.store.fold import trace_id
+    from guardhook.store.instants import iso_ms, since
+
+    if older_than is None and max_size is None:
+        fail("--older-than TIME or --max-size SIZE is needed", as_json=as_json)
+    most = None if max_size is None else _size(max_size, as_json)
+    try:
+        before = None if older_than is None else since(older_than, int(time.time() * 1_000_000)) / 1_000_000
+        found = gc.collect(resolve(directory), before=before, most_bytes=most, dry_run=dry_run)
+    except StoreError as error:
+        from guardhook.store import BadQuery
+
+        fail(error.message, code=2 if isinstance(error, BadQuery) else 1, as_json=as_json)
+    if as_json:
+        reading.print_json({
+            "dry_run": dry_run,
+            "removed": [
+                {"trace_id": trace_id(s.key), "last_heard_of": iso_ms(int(s.last * 1_000_000)), "bytes": s.size} for s in found.removed
+            ],
+            "skipped": found.skipped,
+            "kept": found.kept,
+            "bytes_before": found.bytes_before,
+            "bytes_removed": found.bytes_removed,
+        })  # fmt: skip
+        return
+    word = "would be removed" if dry_run else "removed"
+    click.echo(f"{len(found.removed):,} session(s) {word}, {found.bytes_removed:,} of {found.bytes_before:,} bytes; {found.kept:,} stay")  # fmt: skip
+    if found.skipped:
+        say(f"{found.skipped} session(s) are in use and stay")
+
+
+def _size(text: str, as_json: bool) -> int:
+    match = re.fullmatch(r"(\d{1,15})\s*([kmgt]?)(?:i?b)?", text.strip().lower())
+    if match is None:
+        fail(f"--max-size {text!r}: a number of bytes is needed, with K, M, G or T behind it if you like", as_json=as_json)  # fmt: skip
+    return int(match[1]) * _UNITS[match[2]]
