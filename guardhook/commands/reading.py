@@ -28,8 +28,8 @@ from guardhook.store import (
     open_store,
     schema,
 )
+from guardhook.store.jsonout import pretty
 from guardhook.store.query import IDLE_SECONDS
-from guardhook.views.jsonout import pretty
 from guardhook.views.text import Paint
 
 F = TypeVar("F", bound=Callable[..., Any])

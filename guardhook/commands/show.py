@@ -151,7 +151,7 @@ def _snapshots(
 def _json(
     store: Store, trace: Trace, first: int | None, last: int | None, *, snapshots: bool, steps_only: bool
 ) -> None:
-    from guardhook.views import steps_json
+    from guardhook.store import steps_json
 
     tail: dict[str, object] = {}
     if not steps_only:

@@ -47,7 +47,7 @@ def write(
         else:
             out("[\n  " if done.traces == 0 else ",\n  ")
             if format == "golden":
-                from guardhook.views.jsonout import pretty
+                from guardhook.store.jsonout import pretty
 
                 out(pretty(golden.entry(store, trace)).replace("\n", "\n  "))
             else:
@@ -84,7 +84,7 @@ def _tail(store: Store, trace: Trace, evals: bool) -> dict[str, object]:
 
 
 def _document(out: Write, store: Store, trace: Trace, evals: bool, snapshots: bool) -> None:
-    from guardhook.views import steps_json
+    from guardhook.store import steps_json
 
     steps_json.write(
         out, head(store, trace), trace.id, store.steps(trace), _tail(store, trace, evals),
@@ -94,7 +94,7 @@ def _document(out: Write, store: Store, trace: Trace, evals: bool, snapshots: bo
 
 def _line(out: Write, store: Store, trace: Trace, evals: bool, snapshots: bool) -> None:
     """The indented document without its white space, which is never inside a string there."""
-    from guardhook.views.steps_json import ascii_json
+    from guardhook.store.steps_json import ascii_json
 
     parts: list[str] = []
     _document(parts.append, store, trace, evals, snapshots)

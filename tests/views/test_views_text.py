@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardhook.store import jsonout, steps_json
 from guardhook.store.model import Happening, Step
-from guardhook.views import jsonout, steps_json, text, timeline, tree
+from guardhook.views import text, timeline, tree
 
 PLAIN = text.Paint(False)
 

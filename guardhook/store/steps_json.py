@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from guardhook.store.jsonout import pretty
 from guardhook.store.model import Snapshot, Step, step_id
-from guardhook.views.jsonout import pretty
 
 _OTHER = re.compile(r"[^\x00-\x7e]")
 Write = Callable[[str], object]

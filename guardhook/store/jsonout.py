@@ -6,7 +6,7 @@ from guardhook.core.jsontext import dumps
 
 
 def pretty(value: object) -> str:
-    """The value's JSON text. Small documents only; steps are streamed by guardhook.views.steps_json."""
+    """The value's JSON text. Small documents only; steps are streamed by guardhook.store.steps_json."""
     parts: list[str] = []
     _write(value, "\n", parts)
     return "".join(parts)
