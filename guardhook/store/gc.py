@@ -12,6 +12,7 @@ import time
 from typing import NamedTuple
 
 from guardhook.core.folders import Folders
+from guardhook.gate import marks
 from guardhook.journal import read, write
 from guardhook.store import behind
 from guardhook.store.errors import Missing, Unusable
@@ -105,6 +106,8 @@ def _remove(folders: Folders, session: Session, *, first: bool) -> bool:
         raise Unusable(f"{journal}: {error.strerror or error}", journal) from None
     finally:
         held.close()
+    with contextlib.suppress(OSError):  # what it brought to disk; only sessions that fetched something have one
+        os.unlink(f"{folders.data}/{marks.FOLDER}/{session.key}")
     for day in session.days:
         with contextlib.suppress(OSError):  # other sessions have files there
             os.rmdir(f"{journal}/{day}")

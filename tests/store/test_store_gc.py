@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from guardhook.commands import main
 from guardhook.core.folders import explicit
+from guardhook.gate import marks
 from guardhook.journal import line, verify, write
 from guardhook.store import Appender
 
@@ -57,10 +58,14 @@ def data(tmp_path: Path) -> Path:
 def test_old_sessions_go_whole_and_the_rest_stays_as_it_was(data: Path) -> None:
     assert traces(data) == {"trc_old", "trc_mid", "trc_new", "trc_now"}
     shown = run(data, "show", "trc_new", "--json").stdout
+    for name in ("trc_old", "trc_new"):
+        (data / marks.FOLDER).mkdir(exist_ok=True)
+        (data / marks.FOLDER / line.key("recorder", name)).write_text("network\t/tmp/x\n")
     found = report(data, "--older-than", "30d")
     assert len(found["removed"]) == 2 and (found["kept"], found["skipped"]) == (2, 0)
     assert found["bytes_removed"] == sum(r["bytes"] for r in found["removed"]) > 0
     assert traces(data) == {"trc_new", "trc_now"} and run(data, "show", "trc_new", "--json").stdout == shown
+    assert [p.name for p in (data / marks.FOLDER).iterdir()] == [line.key("recorder", "trc_new")]
     assert not verify.verify(str(data / "journal")).findings
     assert (data / "journal" / "generation").read_text() == "1\n"
 
