@@ -139,6 +139,18 @@ class Call:
         self.emit("read", flags=flags | frozenset(more), path=place.path, path_classes=classes)
         return self.walker.read_file(value, self.state, self.span, quiet=True)
 
+    def script_text(self, path: str, language: str = "sh") -> str | None:
+        """A text on disk that the call would run. One that lies there and can't be judged is an effect.
+
+        language is "" when the system decides: what can't be read as a text is then most likely a program.
+        """
+        facts = self.walker.facts
+        text = facts.read_script(path)
+        if text is None and facts.unread and (language or facts.unread.startswith(("it is a script", "more"))):
+            more = ("bundle",) if language == "node" else ()
+            self.emit("unverified", ("cap", "script", *more), path=path, detail=f"{path} isn't judged: {facts.unread}")
+        return text
+
     def change(self, kind: str, value: Val | str, more: set[str] | frozenset[str] | tuple[str, ...] = ()) -> Place:
         """delete, chmod, chown, write … of one path, with what follows from where it lies."""
         from guardhook.analysis.targets import note_write

@@ -7,7 +7,7 @@ from guardhook.analysis.call import Call
 from guardhook.analysis.glob import matches
 from guardhook.analysis.nodes import HOLE, STAR
 from guardhook.analysis.programs import index
-from guardhook.analysis.values import MARKS, NONE, UNKNOWN, State, Val, activate, plain, unknown
+from guardhook.analysis.values import MARKS, UNKNOWN, State, Val, activate, plain, unknown
 from guardhook.core.text import fold, skeleton
 
 TYPE_CHECKING = False
@@ -224,7 +224,8 @@ def script(call: Call, path: Val, args: list[Val], interpreter: str = "") -> Val
             call.emit("run_fetched" if mark == "network" else "run_decoded", ("script",), detail=place.path)
         text = None
     if text is None and HOLE not in place.text and STAR not in place.text and walker.inside != "container":
-        text = walker.facts.read_script(place.text)
+        where = _copied(known) or place.text
+        text = call.script_text(where, interpreter)
     if text is None:
         return None
     language = interpreter or _shebang(text)
@@ -240,9 +241,16 @@ def script(call: Call, path: Val, args: list[Val], interpreter: str = "") -> Val
             return walker.run_text(text.replace("\0", ""), inner, call.stdin, call.span)
         from guardhook.analysis import inline
 
-        return inline.scan(call, Val(text, known.taint if known is not None else NONE), language)
+        return inline.scan_file(call, text, language)
     finally:
         walker.via = keep
+
+
+def _copied(known: Val | None) -> str:
+    """The file whose unchanged content was copied, moved or linked to another place in this command."""
+    if known is None or known.text != HOLE or not known.origin.startswith("content of /"):
+        return ""
+    return known.origin.removeprefix("content of ")
 
 
 def _unpacked(walker: Walker, path: str) -> Val:

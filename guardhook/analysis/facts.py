@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # How much the analyser may read from disk for one event. The number of looks is bounded, not the time: see core.limits.
-FILES = 16
+FILES = 64
 LOOKS = 256
 TOTAL_BYTES = 4 * limits.SCRIPT_BYTES
 
@@ -21,7 +21,7 @@ TOTAL_BYTES = 4 * limits.SCRIPT_BYTES
 class Facts:
     """Home folder, user name, project root, guardhook's own places; and the questions that need a file system."""
 
-    __slots__ = ("brought", "environment", "files", "guard_paths", "home", "marked", "project_root", "user")
+    __slots__ = ("brought", "environment", "files", "guard_paths", "home", "marked", "project_root", "unread", "user")
 
     def __init__(
         self,
@@ -42,6 +42,8 @@ class Facts:
         self.marked = marked or {}  # absolute path -> `network` or `decoded`: what the session brought to disk before
         # Filled by the analysis: path -> `network` or `decoded`, what this call leaves on disk.
         self.brought: dict[str, str] = {}
+        # Why the last read_script gave nothing although something lies there; "" when nothing does, or that isn't known.
+        self.unread = ""
         self.environment = environment or {}  # variables whose values the caller vouches for; mostly empty
 
     def read_script(self, path: str) -> str | None:
@@ -95,17 +97,29 @@ class DiskFacts(Facts):
     def read_script(self, path: str) -> str | None:
         import posix
 
-        if not path.startswith("/") or "\0" in path or self._files <= 0 or self._bytes <= 0:
+        self.unread = ""
+        if not path.startswith("/") or "\0" in path:
+            return None
+        if self._files <= 0 or self._bytes <= 0:
+            self.unread = "more scripts than are read for one call"
             return None
         self._files -= 1
         try:
             # O_NONBLOCK: opening a FIFO must not hang. Links are followed, as the program itself would.
             fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK | posix.O_NOCTTY)
+        except PermissionError:
+            self.unread = "it may not be read"
+            return None
         except (OSError, ValueError):
             return None
         try:
             status = posix.fstat(fd)
-            if status.st_mode & 0o170000 != 0o100000 or status.st_size > limits.SCRIPT_BYTES:
+            if status.st_mode & 0o170000 != 0o100000:
+                if status.st_mode & 0o170000 != 0o040000 and path != "/dev/null":
+                    self.unread = "it is no regular file"
+                return None
+            if status.st_size > limits.SCRIPT_BYTES:
+                self._too_long(posix.read(fd, 512))
                 return None
             pieces: list[bytes] = []
             left = limits.SCRIPT_BYTES + 1
@@ -122,8 +136,15 @@ class DiskFacts(Facts):
         data = b"".join(pieces)
         self._bytes -= len(data)
         if len(data) > limits.SCRIPT_BYTES:
+            self._too_long(data[:512])
             return None
         return data.decode("utf-8", "replace")
+
+    def _too_long(self, head: bytes) -> None:
+        """Notes that a text is too long to be read; programs and other binary files aren't scripts."""
+        if b"\0" not in head:
+            kind = "a script" if head.startswith(b"#!") else "a text"
+            self.unread = f"it is {kind} longer than {limits.SCRIPT_BYTES // 1024} KiB"
 
     def exists(self, path: str) -> bool | None:
         import posix

@@ -11,7 +11,7 @@ from guardhook.analysis.call import Call
 from guardhook.analysis.inline_tokens import Value
 from guardhook.analysis.inline_values import SLICE, Folder
 from guardhook.analysis.nodes import HOLE
-from guardhook.analysis.tokens import COMMAND, ID, LINE, OP, STR, tokens
+from guardhook.analysis.tokens import COMMAND, ID, LINE, OP, STR, TOKENS, tokens
 from guardhook.analysis.values import EMPTY, NONE, UNKNOWN, State, Val, concat
 from guardhook.analysis.walk import Walker
 
@@ -26,6 +26,13 @@ def scan(call: Call, code: Val, language: str, variables: dict[str, Val] | None 
     scanner = Scanner(call, language)
     scanner.names.update(variables or {})
     return scanner.run(code.text)
+
+
+def scan_file(call: Call, text: str, language: str) -> Val:
+    """As scan, for a script on disk: it may be longer than a value of the walk is kept."""
+    scanner = Scanner(call, language)
+    scanner.kind = frozenset(("script", "bundle") if language == "node" else ("script",))
+    return scanner.run(text)
 
 
 def scan_text(walker: Walker, text: str, language: str, state: State) -> None:
@@ -45,11 +52,12 @@ _STARRED = {
 class Scanner(Folder):
     """One program text. `out` collects what it prints."""
 
-    __slots__ = ("out", "secret", "sent")
+    __slots__ = ("kind", "out", "secret", "sent")
 
     def __init__(self, call: Call, language: str) -> None:
         super().__init__(call, language)
         self.out: list[Val] = []
+        self.kind = frozenset(("inline",))  # flags of a code that is more than is read
         self.secret = ""  # where secrets were read from
         self.sent = ""  # where data was sent to
 
@@ -70,6 +78,8 @@ class Scanner(Folder):
                 i += 1
             else:
                 i += 1
+        if self.work < 0 or n >= TOKENS:
+            self.call.emit("unverified", self.kind | {"cap"}, detail="more code than is read at once")
         if self.secret and self.sent:
             self.call.emit("secret_flow", ("network", "inline"), host=self.sent, detail=f"{self.secret} to {self.sent}")
         if not self.out:

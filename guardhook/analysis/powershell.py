@@ -82,7 +82,7 @@ def _file(call: Call, path: Val) -> Val:
     known = call.walker.files.get(call.place(path).text)
     if known is not None:
         return run_code(call, known)
-    text = call.walker.facts.read_script(call.place(path).text)
+    text = call.script_text(call.place(path).text, "powershell")
     return run_code(call, Val(text)) if text else call.result()
 
 

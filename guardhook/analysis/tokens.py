@@ -8,7 +8,7 @@ ID, STR, OP, NUM, COMMAND, LINE = range(6)
 # A token is (kind, text, extra): extra is for STR whether `x` interpolates, else 0; the id of a COMMAND's quoting.
 Token = tuple[int, str, int]
 
-_LIMIT = 60_000  # tokens; more is cut
+TOKENS = 60_000  # tokens; more is cut
 _HASH = frozenset(("python", "perl", "ruby", "php", "awk", "sh", "r", "julia", "elixir", "tcl", "make"))
 _SLASHES = frozenset(("node", "php", "groovy"))
 _BACKTICK_RUNS = frozenset(("perl", "ruby", "php", "julia"))
@@ -20,7 +20,7 @@ def tokens(code: str, language: str) -> list[Token]:
     """The tokens of a program. Never raises; what can't be read is skipped a character at a time."""
     out: list[Token] = []
     i, n = 0, len(code)
-    while i < n and len(out) < _LIMIT:
+    while i < n and len(out) < TOKENS:
         c = code[i]
         if c == "\n":
             out.append((LINE, "\n", 0))

@@ -108,7 +108,7 @@ FLAGS: dict[str, dict[str, str]] = {
     "secret_flow": {"network": "to another machine", "file": "from a file", "variable": "from a variable", "environment": "the whole environment", "local": "to this machine", "private": "to a private address", "drop": "to a place made for dropping data", "raw": "over a raw connection", "dns": "in a name lookup", "mail": "by mail", "ssh": "over ssh", "copy": "by a copy", "storage": "to object storage", "inline": "by code in a scripting language"},
     "lookalike": {"mixed-script": "a word mixes scripts", "argument": "in an argument", "path": "in a path", "host": "in a host name"},
     "invisible": {"bidi": "changes the order of reading", "tag": "tag characters", "zero-width": "no width", "joiner": "the joiner of emoji", "variation": "variation selectors", "control": "control characters", "escape": "escape sequences", "nul": "NUL", "command": "in a command", "path": "in a path", "url": "in a URL", "content": "in a file's text"},
-    "unverified": {"cap": "over a cap", "syntax": "can't be parsed", "nested": "a text inside the command can't be parsed", "internal": "the analyser failed"},
+    "unverified": {"cap": "over a cap", "syntax": "can't be parsed", "nested": "a text inside the command can't be parsed", "script": "a script on disk", "bundle": "a script for node, which bundlers make long", "inline": "code inside the command", "internal": "the analyser failed"},
 }  # fmt: skip
 
 # Kinds that carry words of the tool at hand as further flags.

@@ -11,7 +11,7 @@ from analysing import HOME, PROJECT, having
 
 from guardhook.analysis import analyse, quick
 from guardhook.analysis.decode import base32_text, base64_text, hex_text, translate
-from guardhook.analysis.facts import DiskFacts
+from guardhook.analysis.facts import FILES, DiskFacts
 from guardhook.analysis.glob import braces, matches, replace, strip_prefix, strip_suffix
 from guardhook.analysis.lower import patch_targets
 from guardhook.analysis.nodes import LIT, STAR
@@ -241,7 +241,7 @@ def test_disk_facts(tmp_path: Path) -> None:
     assert facts.is_dir(str(tmp_path)) is True
     assert facts.realpath_prefix(str(tmp_path / "link")) == str(tmp_path / "a.sh")
     assert facts.realpath_prefix(str(tmp_path / "loop" / "x"))
-    for _ in range(40):
+    for _ in range(FILES):
         facts.read_script(str(tmp_path / "a.sh"))
     assert facts.read_script(str(tmp_path / "a.sh")) is None  # the budget is used up
 

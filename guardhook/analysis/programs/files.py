@@ -138,7 +138,9 @@ def _taken(call: Call, value: Val, moving: bool, recursive: bool) -> Val:
         return (
             known
             if known is not None
-            else Val(HOLE, frozenset(("secret",)) if "secret" in place.classes else frozenset(), place.path)
+            else Val(
+                HOLE, frozenset(("secret",)) if "secret" in place.classes else frozenset(), f"content of {place.path}"
+            )
         )
     return call.read(value, ("recursive", "copy") if recursive else ("copy",))
 
@@ -163,7 +165,9 @@ def _ln(call: Call) -> Val:
         call.walker.files[place.text] = (
             known
             if known is not None
-            else Val(HOLE, frozenset(("secret",)) if "secret" in source.classes else frozenset(), source.path)
+            else Val(
+                HOLE, frozenset(("secret",)) if "secret" in source.classes else frozenset(), f"content of {source.path}"
+            )
         )
     return EMPTY
 

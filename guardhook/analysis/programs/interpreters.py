@@ -155,6 +155,13 @@ def _module(call: Call, module: Val, rest: list[Val]) -> Val:
             return UNKNOWN
         operands = [v for v in rest if not v.text.startswith("-")]
         return _file(call, "python", operands) if operands else UNKNOWN
+    if module.known and name.replace(".", "").replace("_", "").isalnum():
+        # A module of the current folder comes before an installed one.
+        place = name.replace(".", "/")
+        for path in (f"./{place}.py", f"./{place}/__main__.py"):
+            out = script(call, Val(path, module.taint), rest, "python")
+            if out is not None:
+                return out
     return call.result()
 
 
@@ -177,7 +184,7 @@ def _stdin(call: Call, language: str) -> Val:
 
         text = on_disk(call, given)
         if text is not None:
-            return inline.scan(call, Val(text), language)
+            return inline.scan_file(call, text, language)
         if not given.taint & {"network", "decoded"}:
             call.emit("run_dynamic", ("stdin",), detail=given.origin or "code that isn't known")
         return UNKNOWN
@@ -192,6 +199,8 @@ def _file(call: Call, language: str, rest: list[Val]) -> Val:
         call.emit("run_fetched", ("script",), detail=path.shown)
         return UNKNOWN
     out = script(call, path, rest[1:], language)
+    if out is None and language == "python" and path.known and not path.text.endswith(".py"):
+        out = script(call, Val(path.text.rstrip("/") + "/__main__.py", path.taint), rest[1:], language)  # a folder
     if out is None:
         if path.text == HOLE:
             call.emit("run_dynamic", ("script",), detail=path.raw or "a script whose name isn't known")
@@ -211,6 +220,8 @@ def _deno(call: Call, args: list[Val]) -> Val:
         operands = options(rest, permute=False).rest
         if operands and operands[0].text == "-":
             return _stdin(call, "node")
+        if call.name == "bun" and operands and "." not in operands[0].text:
+            return index.handler("packages", "bun")(call)  # a script of package.json
         return _file(call, "node", operands) if operands else UNKNOWN
     if verb == "install" and any("://" in a.text for a in rest):
         call.emit("run_fetched", ("install",), detail=call.argv[-1])
@@ -260,8 +271,8 @@ def awk(call: Call) -> Val:
     operands = list(opts.rest)
     codes = opts.every("-e", "--source")
     for value in opts.every("-f", "--file"):
-        text = call.walker.facts.read_script(call.place(value).text)
         known = call.walker.files.get(call.place(value).text)
+        text = call.script_text(call.place(value).text, "awk") if known is None else None
         if known is not None:
             codes.append(known)
         elif text is not None:

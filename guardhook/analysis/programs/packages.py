@@ -257,7 +257,7 @@ def _after_dashes(args: list[Val]) -> str:
 
 def _package_script(call: Call, script: str) -> str:
     """The text of a script of package.json as it is on disk."""
-    text = call.walker.facts.read_script(call.place(Val("package.json")).text)
+    text = call.script_text(call.place(Val("package.json")).text, call.name)
     if not text or len(text) > 256 * 1024:
         return ""
     from guardhook.core.jsontext import PayloadError, loads_text
@@ -270,8 +270,8 @@ def _package_script(call: Call, script: str) -> str:
     found = scripts.get(script) if isinstance(scripts, dict) else None
     if not isinstance(found, str):
         return ""
-    before = scripts.get("pre" + script) if isinstance(scripts, dict) else None
-    return f"{before} && {found}" if isinstance(before, str) else found
+    around = (scripts.get("pre" + script), found, scripts.get("post" + script)) if isinstance(scripts, dict) else ()
+    return " && ".join(text for text in around if isinstance(text, str))
 
 
 def _npx(call: Call) -> Val:
@@ -391,7 +391,7 @@ def _makefile(call: Call, file: Val | None, folder: Val | None, targets: list[st
             break
         place = call.walker.place(name, state)
         known = call.walker.files.get(place.text)
-        text = known.text if known is not None else call.walker.facts.read_script(place.text)
+        text = known.text if known is not None else call.script_text(place.text, "make")
         if text:
             break
     if not text or len(call.walker.via) > 6:

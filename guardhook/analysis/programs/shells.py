@@ -120,7 +120,7 @@ def shell_file(call: Call, path: Val) -> Val | None:
         call.emit("run_fetched" if mark == "network" else "run_decoded", ("source",), detail=place.path)
     if HOLE in place.text or walker.inside == "container" or "secret" in place.classes:
         return None
-    text = walker.facts.read_script(place.text)
+    text = call.script_text(place.text)
     if text is None or len(walker.via) > 8:
         return None
     keep = walker.via

@@ -1,0 +1,91 @@
+"""Scripts on disk: judged by what they hold now, and never silently passed over when they can't be."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import analysing
+import pytest
+
+from guardhook.analysis import analyse
+from guardhook.analysis.facts import FILES, DiskFacts
+from guardhook.core import limits
+from guardhook.core.effect import Effect
+
+BAD = "rm -rf /etc\n"
+BAD_PYTHON = "import shutil\nshutil.rmtree('/etc')\n"
+
+
+def on_disk(folder: Path, command: str) -> list[Effect]:
+    one = analysing.event("shell")
+    one.commands = [command]
+    one.cwd = str(folder)
+    return analyse(one, DiskFacts(home=analysing.HOME, user="user", project_root=str(folder)))
+
+
+def unread(effects: list[Effect]) -> list[Effect]:
+    return analysing.having(effects, "unverified:cap")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "command"),
+    [
+        ("a.sh", BAD, "sh a.sh"),
+        ("a.sh", "#!/bin/sh\n" + BAD, "./a.sh"),
+        ("a.sh", BAD, ". ./a.sh"),
+        ("a.py", BAD_PYTHON, "python3 a.py"),
+        ("a.py", BAD_PYTHON, "python3 -m a"),
+        ("a/__main__.py", BAD_PYTHON, "python3 -m a"),
+        ("a/__main__.py", BAD_PYTHON, "python3 a"),
+        ("a/b.py", BAD_PYTHON, "python3 -m a.b"),
+        ("Makefile", "all:\n\t" + BAD, "make"),
+        ("package.json", '{"scripts": {"go": "rm -rf /etc"}}', "npm run go"),
+        ("package.json", '{"scripts": {"go": "true", "postgo": "rm -rf /etc"}}', "npm run go"),
+        ("package.json", '{"scripts": {"go": "rm -rf /etc"}}', "bun run go"),
+        ("a.sh", BAD, "cp a.sh b.sh && sh b.sh"),
+        ("a.sh", BAD, "mv a.sh b.sh && sh b.sh"),
+        ("a.sh", BAD, "ln -s a.sh b && ./b"),
+        ("a.py", BAD_PYTHON, "cp a.py b; python3 b"),
+    ],
+)
+def test_a_script_is_judged_by_what_it_holds(tmp_path: Path, name: str, text: str, command: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    assert analysing.having(on_disk(tmp_path, command), "delete:recursive")
+    path.write_text("{}" if name.endswith("json") else "")
+    assert not analysing.having(on_disk(tmp_path, command), "delete")
+
+
+def test_a_script_that_is_too_long_is_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text("#!/bin/sh\n" + "echo hello\n" * (limits.SCRIPT_BYTES // 11) + BAD)
+    (tmp_path / "b.js").write_text("f(1);\n" * (limits.SCRIPT_BYTES // 6 + 1))
+    for command in ("sh a.sh", "./a.sh", ". ./a.sh", "python3 a.sh", "make -f a.sh"):
+        assert unread(on_disk(tmp_path, command)), command
+    assert analysing.having(on_disk(tmp_path, "node b.js"), "unverified:bundle")
+    (tmp_path / "program").write_bytes(b"\x7fELF\0" + bytes(limits.SCRIPT_BYTES))
+    assert not analysing.having(on_disk(tmp_path, "./program"), "unverified")
+
+
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert unread(on_disk(tmp_path, "sh pipe"))
+    assert not unread(on_disk(tmp_path, "sh /dev/null"))
+    assert not unread(on_disk(tmp_path, "sh missing.sh"))
+
+
+def test_more_scripts_than_are_read(tmp_path: Path) -> None:
+    for number in range(FILES + 1):
+        (tmp_path / f"{number}.sh").write_text("echo\n")
+    few = "; ".join(f"sh {number}.sh" for number in range(FILES))
+    assert not unread(on_disk(tmp_path, few))
+    assert unread(on_disk(tmp_path, f"{few}; sh {FILES}.sh"))
+
+
+def test_code_of_which_only_a_part_is_read() -> None:
+    """Harmless code in front must not use up what is looked at, and then hide the rest in silence."""
+    code = "a(1);" * 12_500 + "\nimport shutil; shutil.rmtree('/etc')"
+    assert unread(analysing.shell(f'python3 -c "{code}"'))
+    assert not unread(analysing.shell('python3 -c "' + "a(1);" * 500 + '"'))
+    assert unread(analysing.shell("python3 /w/a.py", files={"/w/a.py": "a(1)\n" * 40_000}))
