@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from guardhook.analysis import links
+from guardhook.analysis.hosts import reads_as
 from guardhook.analysis.nodes import HOLE, Unparsable
 from guardhook.analysis.paths import locate
 from guardhook.analysis.targets import note_write
@@ -248,10 +249,9 @@ def _url(walker: Walker, url: str) -> None:
         file_effect(walker, "read", url.removeprefix("file://").removeprefix("file:"), None, State("/"))
         return
     walker.emit("connect", host=host, flags=frozenset(host_flags(host, url) | {"tool"}), detail=url[:160])
-    if not host.isascii() or "xn--" in host:
-        folded = skeleton(fold(host))
-        if folded != host and folded.isascii():
-            walker.emit("lookalike", host=host, detail=f"{host!r} reads as {folded!r}", flags=frozenset(("host",)))
+    plain = reads_as(host)
+    if plain:
+        walker.emit("lookalike", host=host, detail=f"{host!r} reads as {plain!r}", flags=frozenset(("host",)))
 
 
 # --- MCP

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from guardhook.analysis.call import Call, joined, options
+from guardhook.analysis.hosts import reads_as
 from guardhook.analysis.nodes import HOLE, STAR
 from guardhook.analysis.values import EMPTY, UNKNOWN, Val, unknown
 
@@ -78,12 +79,9 @@ def connect(
     if upload or sent:
         flags.add("upload")
     call.emit("connect", flags, host=host)
-    if not host.isascii() and "…" not in host:
-        from guardhook.core.text import fold, skeleton
-
-        plain_host = skeleton(fold(host))
-        if plain_host.isascii() and plain_host != host:
-            call.emit("lookalike", ("host",), host=host, detail=f"{host!r} reads as {plain_host!r}")
+    plain_host = reads_as(host) if "…" not in host else ""
+    if plain_host:
+        call.emit("lookalike", ("host",), host=host, detail=f"{host!r} reads as {plain_host!r}")
     for value in (url, *sent):
         hot = value.taint & SENSITIVE
         if hot:
