@@ -424,7 +424,7 @@ def _except(loaded: Loaded, folders: Folders, now: float) -> None:
             continue
         line = line_of(read[1], f"{at}.policy")
         if end <= now:
-            day = datetime.fromtimestamp(end, UTC).date()
+            day = datetime.fromtimestamp(end - 1, UTC).date()  # the last one on which it held
             loaded.expired.append(entry)
             loaded.problems.append(
                 f"{path}:{line}: the exception from {entry.policy!r} expired on {day}; remove or renew it"
