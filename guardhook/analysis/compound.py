@@ -18,6 +18,7 @@ from guardhook.analysis.nodes import (
     Unparsable,
     Word,
 )
+from guardhook.analysis.places import shift
 from guardhook.core import limits
 
 RESERVED = frozenset((
@@ -110,8 +111,11 @@ class Compound(Lexer):
             if redirect.quoted:
                 redirect.target = Word([(LIT, text, True)], begin, self.i)
             else:
-                redirect.target = self.heredoc_body(text)
-                redirect.target.start, redirect.target.end = begin, self.i
+                target = self.heredoc_body(text)
+                if len(target.parts) > 1 or target.parts[0][0] != LIT:
+                    shift(target.parts, begin, (begin, self.i) if strip else None)
+                target.start, target.end = begin, self.i
+                redirect.target = target
 
     def peek_word(self) -> str:
         """The raw text of a plain word at this place, for reserved words; "" for anything else."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from guardhook.analysis.nodes import ARITH, CMD, HOLE, LIT, PROC, VAR, Seq, Unparsable, Word
+from guardhook.analysis.places import shift
 from guardhook.core import limits
 
 SPECIAL = frozenset(" \t\n;&|<>()'\"\\$`\0")
@@ -435,7 +436,10 @@ class Lexer:
             if s[j] == "`":
                 self.i = j + 1
                 self.enter()
-                parts.append((CMD, self.nested("".join(out)), quoted))
+                text = "".join(out)
+                tree = self.nested(text)
+                shift(tree, begin + 1, None if len(text) == j - begin - 1 else (begin, self.i))
+                parts.append((CMD, tree, quoted))
                 self.depth -= 1
                 return
             follow = s[j + 1 : j + 2]

@@ -7,14 +7,20 @@ from guardhook.analysis.nodes import Case, For, Function, Group, If, Loop, Node,
 
 def simple_commands(node: object) -> list[Simple]:
     """Every simple command of a tree in source order, those inside substitutions included (for tests and `explain`)."""
-    out: list[Simple] = []
+    return [found for found in nodes(node) if isinstance(found, Simple)]
+
+
+def nodes(node: object) -> list[Node]:
+    """Every node of a tree, those inside substitutions included: each carries its redirections."""
+    out: list[Node] = []
     _collect(node, out)
     return out
 
 
-def _collect(node: object, out: list[Simple]) -> None:
-    if isinstance(node, Simple):
+def _collect(node: object, out: list[Node]) -> None:
+    if isinstance(node, Node):
         out.append(node)
+    if isinstance(node, Simple):
         for _, _, word in node.assignments:
             _collect(word, out)
         for word in node.words:

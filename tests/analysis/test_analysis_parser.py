@@ -181,3 +181,18 @@ def test_what_lies_below_the_caps_is_read() -> None:
     parse("(" * 60 + "ls" + ")" * 60)
     parse("echo " + "a" * 200_000)
     parse("ls;" * (limits.COMMAND_SIMPLE - 1) + "ls")
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("echo a `rm -rf x` b", "rm"),
+        ("cat <<E\none $(rm x) two\nE\n", "rm"),
+        ("cat <<E\none `rm x` two\nE\n", "rm"),
+        ('echo "$(a `rm x`)"', "rm"),
+        ("echo `a \\`rm x\\``", "`a \\`rm x\\``"),
+    ],
+)
+def test_words_know_their_place_in_the_source(text: str, source: str) -> None:
+    [word] = [c.words[0] for c in simple_commands(parse(text)) if c.words and c.words[0].literal == "rm"]
+    assert text[word.start : word.end] == source
