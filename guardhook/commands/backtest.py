@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import time
 
 import click
@@ -89,6 +91,9 @@ def _there(journal: str) -> None:
 def _print(found: Outcome, since: str) -> None:
     from guardhook.views.text import one_line
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no Unicode gets escapes, not an error
+            stream.reconfigure(errors="backslashreplace")
     paint, width = reading.paint(), reading.width()
     told = "the verdicts recorded" if found.against == "recorded" else "the policies in force"
     click.echo(f"{found.judged:,} calls of {len(found.sessions):,} sessions judged again (since {one_line(since, 30)}), compared with {told}.")  # fmt: skip
