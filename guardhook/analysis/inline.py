@@ -23,6 +23,7 @@ def scan(call: Call, code: Val, language: str, variables: dict[str, Val] | None 
     """Effects of code that an interpreter is given; what it prints, where that is constant."""
     if language == "sh":
         return call.code(code, "inline")
+    call.walker.spend(3)
     scanner = Scanner(call, language)
     scanner.names.update(variables or {})
     return scanner.run(code.text)

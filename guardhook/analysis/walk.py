@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     pass
 
 ROUNDS = 16  # how often a loop's body is walked with its known values
-STEPS = 20_000  # nodes walked; functions and loops can multiply a small text
+STEPS = 16_000  # nodes walked; functions and loops can multiply a small text
 
 
 class Walker(Ground):

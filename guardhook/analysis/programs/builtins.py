@@ -41,6 +41,12 @@ def _target(call: Call, value: Val) -> str | None:
         stripped = text.replace(HOLE, "")
         if text.startswith(HOLE) or not stripped:
             return None
+    if call.walker.inside == "container" and HOLE not in text:
+        # Its own folders: what is mounted there is seen when something is done to it.
+        from guardhook.analysis.paths import normalise
+
+        here = call.walker.cwd(call.state) or "/"
+        return normalise(text if text.startswith("/") else here + "/" + text)
     place = call.walker.place(value, call.state)
     if place.text.startswith("/"):
         return place.text
