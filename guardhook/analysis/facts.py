@@ -63,10 +63,6 @@ class Facts:
         """The path with links resolved in the part of it that exists; as given when that isn't known."""
         return path
 
-    def is_tracked(self, path: str) -> bool | None:
-        """Whether git tracks the file; None when that isn't known, which is the unsafe answer."""
-        return None
-
 
 class DiskFacts(Facts):
     """Facts from the real file system. Anything that can't be told within the budget is not known."""
