@@ -47,7 +47,7 @@ COMMAND_WORDS = 20_000
 COMMAND_NESTING = 64
 COMMAND_SIMPLE = 5_000
 # What walking a command may cost, in units of about 5 microseconds: places that are looked at, effects, expansions.
-COMMAND_WORK = 9_000
+COMMAND_WORK = 8_000
 SCRIPT_BYTES = 256 * 1024
 
 # What is told to a person or an agent: one short line.
