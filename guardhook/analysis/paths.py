@@ -127,7 +127,9 @@ def locate(text: str, cwd: str | None, facts: Facts) -> Place:
     if cwd is not None:
         about = _about_cwd(text, cwd)
         # All that lies in a folder of build products is still nothing but build products.
-        more |= about if "regenerable" not in more or "above-cwd" in about else NONE
+        # Build output that isn't there: the `cd` into it fails, and what follows a `;` meets the folder before it.
+        spared = "regenerable" in more and "above-cwd" not in about and about and facts.is_dir(cwd) is not False
+        more |= NONE if spared else about
     return Place(text, classes, flags | more)
 
 

@@ -69,3 +69,14 @@ def test_a_linked_project_folder_stays_the_project(home: Path, tmp_path: Path) -
     assert root == str(alias)
     assert as_named(str(home / "project"), "/elsewhere") == str(home / "project")
     assert as_named(None, "/x") is None
+
+
+def test_a_build_folder_that_is_not_there_does_not_excuse_deleting_everything(home: Path) -> None:
+    """`cd build; rm -rf *` passed whether or not there was a `build`; without one it empties the current folder."""
+
+    def whole(command: str) -> bool:
+        return any(e.kind == "delete" and "whole-cwd" in e.flags for e in effects(home, command))
+
+    assert whole("cd build; rm -rf *")
+    (home / "project" / "build").mkdir()
+    assert not whole("cd build; rm -rf *")
