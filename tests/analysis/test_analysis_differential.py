@@ -40,6 +40,11 @@ def shfmt_shapes(commands: list[str]) -> list[Shape | None]:
     """What shfmt reads; None for what it refuses. Many commands in one process, halved where one of them is refused."""
     if not commands:
         return []
+    if len(commands) > 1 and any("<<" in c for c in commands):
+        # A here-document that is still open at a command's end would swallow the next command.
+        apart = {i: shfmt_shapes([c])[0] for i, c in enumerate(commands) if "<<" in c}
+        rest = iter(shfmt_shapes([c for c in commands if "<<" not in c]))
+        return [apart[i] if i in apart else next(rest) for i in range(len(commands))]
     starts, text = [], ""
     for command in commands:
         starts.append(len(text))
