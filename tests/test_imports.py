@@ -19,7 +19,8 @@ ORDER = (
     ("journal",),
     ("gate",),
     ("store",),
-    ("intake", "rollout", "archive", "evals"),
+    ("intake", "rollout", "evals"),
+    ("archive",),  # keeps runs as rollout events
     ("harness",),
     ("views",),
     ("commands",),
@@ -73,7 +74,7 @@ def test_imports_point_one_way(package: str) -> None:
         ("policy", "from guardhook.journal import rules"),
         ("core", "import guardhook.gate.hook"),
         ("store", "def f():\n    from guardhook import commands"),
-        ("archive", "from guardhook.rollout import loader"),
+        ("rollout", "from guardhook.archive import packing"),
         ("gate", "from guardhook import __main__"),
     ],
 )

@@ -1,0 +1,1 @@
+"""Evaluations: presets, rubrics and judges over recorded traces."""

@@ -1,0 +1,1 @@
+"""Every way a run can get in beside hooks: files, streams, telemetry, a wrapper."""

@@ -1,0 +1,115 @@
+"""config.toml for commands: every section, the system's file and the user's one on top. Cold.
+
+The user's value wins, except where the system file (or its section) says `locked = true` and has a value itself: then that one holds.
+KEYS lists what is known; whoever adds a setting adds a row. The parts that the hook needs are compiled by guardhook.policy.config.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from typing import NamedTuple
+
+from guardhook.core.folders import Folders
+
+FILE = "config.toml"
+_MOST_BYTES = 1 << 20
+
+
+class SettingsError(Exception):
+    """A config.toml that can't be used. path: the file; message: what is wrong, with the line where TOML knows it."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path}: {message}")
+        self.path = path
+        self.message = message
+
+
+class Key(NamedTuple):
+    """One setting. kind: text, secret, boolean, integer, number, choice, list or table. name may end in `.*`: any key below."""
+
+    name: str
+    kind: str
+    help: str
+    default: object = None
+    choices: tuple[str, ...] = ()
+
+
+KEYS: tuple[Key, ...] = (
+    Key("gate.preset", "choice", "how strictly is judged", "balanced", ("observe", "balanced", "strict")),
+    Key("gate.watchdog", "number", "seconds until a hook gives up and blocks", 3.0),
+    Key("gate.oversize", "integer", "largest payload in bytes"),
+    Key("capture.mode", "choice", "what is kept of payloads", "redacted", ("redacted", "full", "hashed", "none")),
+    Key("capture.redaction.*", "choice", "the same for one canonical event", None, ("redacted", "full", "hashed", "none")),
+    Key("capture.retention", "text", "how long gc keeps sessions, such as 90d"),
+    Key("capture.idle_minutes", "number", "after how long without an event a running trace shows as timeout", 30.0),
+)  # fmt: skip
+
+
+class Settings:
+    """Both files together. Values are as TOML gives them, unchecked: whoever uses one checks it."""
+
+    def __init__(self, system: dict[str, object], user: dict[str, object]) -> None:
+        self._system = system
+        self._user = user
+
+    def section(self, name: str) -> dict[str, object]:
+        """The merged section; empty when neither file has it. `locked` itself is left out."""
+        return {key: self.get(f"{name}.{key}") for key in sorted({*_table(self._system, name), *_table(self._user, name)} - {"locked"})}  # fmt: skip
+
+    def get(self, name: str, otherwise: object = None) -> object:
+        """The value of a dotted name; tables of both files are merged."""
+        high, low = _find(self._system, name), _find(self._user, name)
+        if isinstance(high, dict) and isinstance(low, dict):
+            first, second = (low, high) if self.locked(name) else (high, low)
+            return {**first, **second}
+        if high is not None and (low is None or self.locked(name)):
+            return high
+        return otherwise if low is None else low
+
+    def origin(self, name: str) -> str | None:
+        """`system`, `user`, or None when the value is the default."""
+        high, low = _find(self._system, name), _find(self._user, name)
+        if high is not None and (low is None or self.locked(name)):
+            return "system"
+        return None if low is None else "user"
+
+    def locked(self, name: str) -> bool:
+        """Whether the system's value of this name, if it has one, can't be changed by the user."""
+        return self._system.get("locked") is True or _table(self._system, name.partition(".")[0]).get("locked") is True
+
+
+def read(folders: Folders) -> Settings:
+    """The settings of this machine and user. A file that isn't there is empty. Raises SettingsError."""
+    return Settings(_read(f"{folders.system}/{FILE}"), _read(f"{folders.config}/{FILE}"))
+
+
+def _read(path: str) -> dict[str, object]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise SettingsError(path, error.strerror or str(error)) from None
+    if len(data) > _MOST_BYTES:
+        raise SettingsError(path, f"larger than {_MOST_BYTES} bytes")
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise SettingsError(path, "not UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SettingsError(path, str(error) or "nested too deep") from None
+
+
+def _table(found: dict[str, object], name: str) -> dict[str, object]:
+    value = found.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _find(found: dict[str, object], name: str) -> object:
+    value: object = found
+    for word in name.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(word)
+    return value
