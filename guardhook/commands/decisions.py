@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from guardhook.commands import reading
-from guardhook.store import Step
 
 
 @click.command("decisions")
@@ -14,14 +13,13 @@ from guardhook.store import Step
 @reading.directory
 def command(trace_id: str, as_json: bool, directory: str | None) -> None:
     """List the decisions of a trace."""
+    from guardhook.views import shapes
     from guardhook.views.text import one_line
 
     with reading.opened(directory, as_json) as store:
         trace = store.get(trace_id)
         if as_json:
-            reading.print_json(
-                {"trace_id": trace.id, "decisions": [_shape(step, trace.id) for step in store.decisions(trace)]}
-            )
+            reading.print_json(shapes.decisions(store, trace))
             return
         paint, width = reading.paint(), reading.width()
         empty = True
@@ -40,13 +38,6 @@ def command(trace_id: str, as_json: bool, directory: str | None) -> None:
                 click.echo(f"   {paint.dim('instead of')} {one_line(', '.join(others), width - 14)}")
         if empty:
             click.echo("No decisions in this trace.")
-
-
-def _shape(step: Step, trace_id: str) -> dict[str, object]:
-    out: dict[str, object] = {"step_number": step.step_number, "name": step.name}
-    if step.decision is not None:
-        out.update(step.decision.as_dict(trace_id))
-    return out
 
 
 def _option(value: object) -> str | None:

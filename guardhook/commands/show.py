@@ -10,6 +10,7 @@ import click
 from guardhook.commands import reading
 from guardhook.commands.output import fail
 from guardhook.store import Store, Trace
+from guardhook.views import shapes
 from guardhook.views.text import Paint
 
 
@@ -40,7 +41,9 @@ def command(
     with reading.opened(directory, as_json) as store:
         trace = store.get(trace_id)
         if as_json:
-            _json(store, trace, from_step, to_step, snapshots=snapshots, steps_only=steps_only)
+            for piece in shapes.show(store, trace, from_step, to_step, snapshots=snapshots, steps_only=steps_only):
+                sys.stdout.write(piece)
+            sys.stdout.flush()
             return
         paint, width = reading.paint(), reading.width()
         if not steps_only:
@@ -146,32 +149,3 @@ def _snapshots(
                 yield f"   {name:<12}{one_line(text, max(10, width - 15))}"
     if empty:
         yield paint.dim("No snapshots.")
-
-
-def _json(
-    store: Store, trace: Trace, first: int | None, last: int | None, *, snapshots: bool, steps_only: bool
-) -> None:
-    from guardhook.store import steps_json
-
-    tail: dict[str, object] = {}
-    if not steps_only:
-        tail["evals"] = [e.as_dict() for e in store.evaluations(trace)]
-    shown = store.count_steps(trace, first, last)
-    if shown != trace.step_count:
-        tail["step_window"] = {"from": first, "to": last, "shown": shown, "omitted": trace.step_count - shown}
-    head: dict[str, object] = {"id": trace.id} if steps_only else whole(store, trace)
-    steps_json.write(
-        sys.stdout.write, head, trace.id, store.steps(trace, first, last), tail,
-        store.snapshots(trace, first, last) if snapshots else None,
-    )  # fmt: skip
-    sys.stdout.flush()
-
-
-def whole(store: Store, trace: Trace) -> dict[str, object]:
-    """The trace's shape; prompts after the first one stand in its metadata."""
-    out = trace.as_dict()
-    later = store.prompts(trace)[1:]
-    metadata = out["metadata"]
-    if later and isinstance(metadata, dict):
-        metadata.setdefault("follow_up_prompts", later)
-    return out

@@ -11,6 +11,7 @@ from guardhook.commands import reading
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import say
 from guardhook.store import Store
+from guardhook.views import shapes
 
 
 @click.command("stats")
@@ -31,33 +32,12 @@ def command(since: str | None, project: str | None, as_json: bool, directory: st
         "by_agent": [],
     }  # fmt: skip
     with reading.opened(directory, as_json, nothing=nothing) as store:
-        found = store.stats(chosen, policies=enabled_policies(directory))
+        found = shapes.stats(store, resolve(directory), chosen)
         if as_json:
-            bound = None
-            if chosen.since_us is not None:
-                from guardhook.store import instants
-
-                bound = instants.iso_ms(chosen.since_us)
-            reading.print_json({"since": bound, **found})
+            reading.print_json(found)
             return
         _panel(found)
         _problems(store)
-
-
-def enabled_policies(directory: str | None) -> int:
-    """How many policies are on, as compiled; as read from their files when those are newer."""
-    from guardhook.policy import compiled
-
-    folders = resolve(directory)
-    try:
-        return len(compiled.load(folders).policies)
-    except compiled.CompiledError:
-        from guardhook.policy import load
-
-        try:
-            return sum(1 for found in load.load(folders, time.time()).policies if found.on)
-        except (OSError, load.PolicyError):
-            return 0
 
 
 def _panel(found: dict[str, Any]) -> None:

@@ -16,29 +16,17 @@ from guardhook.commands import reading
 @reading.directory
 def command(trace_id: str, number: int, as_json: bool, directory: str | None) -> None:
     """Explain a step by what came before: its cause, its parent, or the last decision."""
+    from guardhook.views import shapes
     from guardhook.views.chain import chain
     from guardhook.views.text import one_line
     from guardhook.views.timeline import LABELS
 
     with reading.opened(directory, as_json) as store:
         trace = store.get(trace_id)
-        found = chain(store, trace, number)
         if as_json:
-            reading.print_json({
-                "trace_id": trace.id,
-                "step": number,
-                "chain": [
-                    {
-                        "step_number": step.step_number,
-                        "step_type": step.step_type,
-                        "name": step.name,
-                        "link": link,
-                        "decision": None if step.decision is None else step.decision.as_dict(trace.id),
-                    }
-                    for step, link in found
-                ],
-            })  # fmt: skip
+            reading.print_json(shapes.why(store, trace, number))
             return
+        found = chain(store, trace, number)
         paint, width = reading.paint(), reading.width()
         for index, (step, link) in enumerate(found):
             icon, label = LABELS.get(step.step_type, ("?", step.step_type))

@@ -70,9 +70,21 @@ def write(
     tail: dict[str, object],
     snapshots: Iterator[Snapshot] | None = None,
 ) -> None:
-    """Writes `{…head, "steps": […], …tail}` and a line feed. snapshots: in order of steps; each step then says its own or null."""
+    """Writes what `pieces` gives."""
+    for piece in pieces(head, trace_id, steps, tail, snapshots):
+        out(piece)
+
+
+def pieces(
+    head: dict[str, object],
+    trace_id: str,
+    steps: Iterable[Step],
+    tail: dict[str, object],
+    snapshots: Iterator[Snapshot] | None = None,
+) -> Iterator[str]:
+    """`{…head, "steps": […], …tail}` and a line feed. snapshots: in order of steps; each step then says its own or null."""
     text = pretty(head)
-    out(text[: text.rindex("\n}")] + ',\n  "steps": [')
+    yield text[: text.rindex("\n}")] + ',\n  "steps": ['
     waiting = next(snapshots, None) if snapshots is not None else None
     before = "\n    "
     for step in steps:
@@ -80,8 +92,8 @@ def write(
             waiting = next(snapshots, None)
         own = waiting if waiting is not None and waiting.step_number == step.step_number else None
         said = step_text(step, trace_id, own, with_snapshot=snapshots is not None)
-        out(before + said.replace("\n", "\n    "))
+        yield before + said.replace("\n", "\n    ")
         before = ",\n    "
-    out("]" if before == "\n    " else "\n  ]")
+    yield "]" if before == "\n    " else "\n  ]"
     rest = pretty(tail)
-    out("," + rest[1:] + "\n" if tail else "\n}\n")
+    yield "," + rest[1:] + "\n" if tail else "\n}\n"
