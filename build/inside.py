@@ -19,8 +19,15 @@ from guardhook.harness.contents import PAYLOAD_MODULE, Item, pack
 
 # C extensions that are unpacked at every start: what the gate imports, and what PyInstaller's own start needs.
 HOT = frozenset(("_json", "fcntl", "_blake2", "_sha256", "_sha2", "_struct", "zlib", "regex._regex"))
-# The libraries behind the other extensions: start of the file name -> extension.
-COLD_LIBRARIES = {"libsqlite3": "_sqlite3"}
+# The libraries behind the other extensions, and the files that they are no good without: start of the file name -> extension.
+COLD_LIBRARIES = {
+    "libsqlite3": "_sqlite3",
+    "libssl": "_ssl",
+    "libcrypto": "_ssl",
+    "cacert.pem": "_ssl",
+    "libstdc++": "google._upb._message",
+    "libgcc_s": "google._upb._message",
+}
 
 
 def write(items: list[Item], found: closure.Closure, folder: Path) -> None:
@@ -53,7 +60,7 @@ def take_out(
         if name is not None:
             names[name] = holder
         elif behind is not None:
-            libraries.setdefault(behind, []).append((base, holder))
+            libraries.setdefault(behind, []).append((entry[0] if entry[2] == "DATA" else base, holder))
         modules.append(_module(folder, holder, DATA=Path(entry[1]).read_bytes()))
     policies = {f"policies/{name}": data for name, data in shared_spec.shipped_policies() if name != "DIGEST"}
     modules.append(_module(folder, "guardhook_cold", NAMES=names, LIBRARIES=libraries, POLICIES=policies))

@@ -14,14 +14,14 @@ ROOT = Path(__file__).resolve().parent.parent
 # `inspect` is the one that matters: a start-up hook of PyInstaller's would import it, and 50 other modules, each time.
 EXCLUDED_HOOK = ["inspect", "pkgutil", "multiprocessing", "ctypes", "zipfile", "threading"]
 EXCLUDED_CLI = [
-    "ctypes", "multiprocessing", "pkgutil", "ssl", "_ssl", "lzma", "_lzma", "bz2", "_bz2", "readline", "curses", "tkinter", "asyncio", "http",
-    "xml", "unittest", "pydoc", "doctest", "pdb", "lib2to3", "distutils", "setuptools", "pip", "_hashlib", "test",
-    "pygments", "markdown_it", "mdurl", "numpy", "IPython", "mypy", "pytest", "hypothesis", "yaml", "tomli", "attr", "colorama",
+    "ctypes", "_ctypes", "lzma", "_lzma", "bz2", "_bz2", "readline", "curses", "tkinter",
+    "unittest", "pydoc", "doctest", "lib2to3", "distutils", "setuptools", "pip", "_hashlib", "test",
+    "pygments", "numpy", "IPython", "mypy", "pytest", "hypothesis", "tomli", "attr", "colorama",
+    # Extras, which the executable does without, and what only tests use.
+    "grpc", "pyarrow", "fsspec", "playwright", "pandas", "tree_sitter", "httptools", "uvloop", "watchfiles", "websockets", "trio", "h2", "socksio", "brotli", "zstandard",
 ]  # fmt: skip
 # Libraries that come along with extensions we leave out, or that every system has.
 _DROPPED = (
-    "libssl",
-    "libcrypto",
     "liblzma",
     "libbz2",
     "libreadline",
