@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from guardhook.core.folders import Folders
 from guardhook.gate import marks
-from guardhook.journal import read, write
+from guardhook.journal import generation, read, write
 from guardhook.store import behind
 from guardhook.store.errors import Missing, Unusable
 
@@ -96,7 +96,7 @@ def _remove(folders: Folders, session: Session, *, first: bool) -> bool:
         if write._waiting(journal, session.key) is not None or sum(os.lstat(f).st_size for f in files) != session.size:
             return False
         if first:
-            _raise_generation(journal)
+            generation.advance(journal)
         for file in files:
             os.unlink(file)
         os.unlink(f"{journal}/{write.HEADS}/{session.key}")
@@ -112,14 +112,3 @@ def _remove(folders: Folders, session: Session, *, first: bool) -> bool:
         with contextlib.suppress(OSError):  # other sessions have files there
             os.rmdir(f"{journal}/{day}")
     return True
-
-
-def _raise_generation(journal: str) -> None:
-    number = read.generation(journal) + 1
-    temporary = f"{journal}/{read.GENERATION}.{os.getpid()}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(fd, "w", encoding="ascii") as file:
-        file.write(f"{number}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, f"{journal}/{read.GENERATION}")
