@@ -108,7 +108,8 @@ def _start(trace: str, ts: str, us: int, data: dict[str, object], event: dict[st
 def _end(state: State, ts: str, us: int, event: dict[str, object]) -> None:
     status = event.get("status", "completed")
     state.status = str(status)
-    state.ended_at = text(event.get("ended_at")) or millis(ts)
+    # An end that is null, not merely absent, is an end at an unknown time.
+    state.ended_at = text(event.get("ended_at")) or (millis(ts) if "ended_at" not in event else None)
     state.ended_us = instants.micros(state.ended_at)
     if event.get("output") is not None:
         state.output = structured(event["output"])
