@@ -22,16 +22,7 @@ from guardhook.views import shapes
 def command(since: str | None, project: str | None, as_json: bool, directory: str | None) -> None:
     """Count traces, steps, tokens and failures."""
     chosen = reading.narrowed(time.time(), as_json, since=since, project=project)
-    nothing: dict[str, object] = {
-        "since": since,
-        "overall": {
-            "traces": 0, "steps": 0, "evals": 0, "policies": 0, "avgDurationMs": None, "avgDurationSample": 0,
-            "totalTokens": None, "totalCost": None,
-        },
-        "by_status": {"running": 0, "completed": 0, "failed": 0, "timeout": 0},
-        "by_agent": [],
-    }  # fmt: skip
-    with reading.opened(directory, as_json, nothing=nothing) as store:
+    with reading.opened(directory, as_json, nothing={**shapes.NO_STATS, "since": since}) as store:
         found = shapes.stats(store, resolve(directory), chosen)
         if as_json:
             reading.print_json(found)

@@ -82,6 +82,16 @@ def stats(store: Store, folders: Folders, chosen: Filter) -> dict[str, object]:
     return {"since": bound, **store.stats(chosen, policies=enabled_policies(folders))}
 
 
+NO_STATS: dict[str, object] = {
+    "since": None,
+    "overall": {
+        "traces": 0, "steps": 0, "evals": 0, "policies": 0, "avgDurationMs": None, "avgDurationSample": 0, "totalTokens": None, "totalCost": None,
+    },
+    "by_status": {"running": 0, "completed": 0, "failed": 0, "timeout": 0},
+    "by_agent": [],
+}  # fmt: skip
+
+
 def enabled_policies(folders: Folders) -> int:
     """How many policies are on, as compiled; as read from their files when those are newer."""
     from guardhook.policy import compiled

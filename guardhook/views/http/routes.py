@@ -1,0 +1,68 @@
+"""All paths of the interface: a row for each, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from guardhook.views.http import about, live, traces
+from guardhook.views.http.answers import EVENTS, JSON, Answer
+from guardhook.views.http.call import Call
+
+
+class Parameter(NamedTuple):
+    """One query parameter. kind is a JSON schema type."""
+
+    name: str
+    kind: str
+    help: str
+
+
+class Route(NamedTuple):
+    """One method of one path. tenants: whether the handler itself shows a tenant only his own; else the route is the owner's alone.
+
+    body and answer name schemas of guardhook.views.http.schemas.
+    """
+
+    method: str
+    path: str
+    handler: Callable[[Call], Answer]
+    help: str
+    answer: str
+    query: tuple[Parameter, ...] = ()
+    body: str | None = None
+    type: str = JSON
+    tenants: bool = False
+    errors: tuple[int, ...] = ()
+    status: int = 200
+    more: tuple[int, ...] = ()  # further statuses of success
+
+
+_WINDOW = (
+    Parameter("from_step", "integer", "from this step on"),
+    Parameter("to_step", "integer", "up to this step"),
+)
+_FILTER = (
+    Parameter("status", "string", "running, completed, failed or timeout"),
+    Parameter("agent", "string", "part of the agent's name"),
+    Parameter("tag", "string", "exactly this tag"),
+    Parameter("session", "string", "the session id or its start"),
+    Parameter("since", "string", "started since a time, or for a while (30d)"),
+    Parameter("project", "string", "the project's folder"),
+)
+
+TABLE: tuple[Route, ...] = (
+    Route("GET", "/v1/health", about.health, "Whether the interface works.", "Health", tenants=True),
+    Route("GET", "/openapi.json", about.openapi, "This description.", "Any", tenants=True),
+    Route("GET", "/v1/traces", traces.items, "Recorded traces, as `list --json`.", "TracePage", tenants=True, errors=(400, 404),
+          query=(*_FILTER, Parameter("sort", "string", "as `list --sort`"), Parameter("limit", "integer", "at most so many (25; up to 1000)"), Parameter("offset", "integer", "leave out the first"))),
+    Route("GET", "/v1/traces/{id}", traces.show, "One trace with its steps, as `show --json`.", "TraceWithSteps", tenants=True, errors=(400, 404),
+          query=(*_WINDOW, Parameter("snapshots", "boolean", "with snapshots"), Parameter("steps_only", "boolean", "only the steps"))),
+    Route("GET", "/v1/traces/{id}/decisions", traces.decisions, "As `decisions --json`.", "Decisions", tenants=True, errors=(400, 404)),
+    Route("GET", "/v1/traces/{id}/why", traces.why, "As `why --json`.", "Why", tenants=True, errors=(400, 404),
+          query=(Parameter("step", "integer", "the step in question"),)),
+    Route("GET", "/v1/traces/{id}/events", live.trace, "New and ended steps of a trace while it happens.", "StepEvents", tenants=True, errors=(400, 404, 503), type=EVENTS, query=(Parameter("follow", "boolean", "go on after the agent has finished a turn"),)),
+    Route("GET", "/v1/events", live.everything, "All that is recorded from now on.", "JournalEvents", tenants=True, errors=(503,), type=EVENTS),
+    Route("GET", "/v1/stats", traces.stats, "As `stats --json`.", "Stats", errors=(400, 404),
+          query=(Parameter("since", "string", "started since a time, or for a while"), Parameter("project", "string", "the project's folder"))),
+)  # fmt: skip
