@@ -1,0 +1,194 @@
+"""JSON as the archive means it: what goes in comes out again, character by character, or is refused.
+
+The compact text of a value keeps the order of keys, tells `1` from `1.0` and keeps `-0.0`; text outside ASCII stands as it is, half surrogate
+pairs as escapes. Nothing is converted on the way: keys that are no strings, tuples, NaN, subclasses and cycles are a TypeError.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from _json import encode_basestring, make_encoder
+from collections.abc import Collection
+
+from guardhook.archive.errors import UnreadableError
+
+MOST_DEPTH = 1000
+# The C scanner and encoder count levels against the interpreter's limit, which is about as low as our own.
+_ROOM = 3000
+SCALARS: frozenset[type] = frozenset((str, int, float, bool, type(None)))
+_JSON = SCALARS | {dict, list}
+
+_HALF = re.compile("[\ud800-\udfff]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_HUGE = re.compile(r"[0-9.][eE]\+?[0-9]{3}|[0-9]{300}")
+
+
+def _unencodable(value: object) -> object:
+    raise TypeError(f"{type(value).__name__} is not plain JSON")
+
+
+_encode = make_encoder(None, _unencodable, encode_basestring, None, ":", ",", False, False, False)
+
+
+def room() -> None:
+    """Lets values of the greatest allowed depth through the C code. The limit is only ever raised."""
+    if sys.getrecursionlimit() < _ROOM:
+        sys.setrecursionlimit(_ROOM)
+
+
+def text(value: object) -> str:
+    """The compact text of a value, possibly with half surrogate pairs in it. Raises TypeError, also for what is nested too deep."""
+    room()
+    try:
+        return "".join(_encode(value, 0))
+    except ValueError as error:
+        raise TypeError(str(error)) from None
+    except RecursionError:
+        raise TypeError(f"nested deeper than {MOST_DEPTH} levels, or a cycle") from None
+
+
+def scalar(value: object) -> str:
+    """The text of a scalar. Raises TypeError."""
+    kind = type(value)
+    if kind is str:
+        return encode_basestring(value)  # type: ignore[arg-type]
+    if kind is int:
+        return repr(value)
+    if value is None:
+        return "null"
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is not float:
+        raise TypeError(f"{kind.__name__} is not plain JSON")
+    return text(value)
+
+
+def encode(value: object) -> bytes:
+    """The compact text as UTF-8. Raises TypeError."""
+    return to_bytes(text(value))
+
+
+def spelled(found: str) -> str:
+    """JSON text with half surrogate pairs as escapes. Raises TypeError for both halves of one as two characters: they would come back as one."""
+    if found.isascii() or _HALF.search(found) is None:
+        return found
+    if _PAIR.search(found):
+        raise TypeError("a text holds both halves of a surrogate pair as two characters")
+    return _HALF.sub(lambda m: f"\\u{ord(m[0]):04x}", found)
+
+
+def to_bytes(found: str) -> bytes:
+    """JSON text as UTF-8. Raises TypeError."""
+    return spelled(found).encode("utf-8")
+
+
+def size(found: str) -> int:
+    """Length in bytes of what `to_bytes` gives."""
+    return len(found) if found.isascii() else len(to_bytes(found))
+
+
+def pretty(value: object) -> bytes:
+    """Indented by two blanks, with a final line feed. Raises TypeError."""
+    import msgspec
+
+    compact = encode(value)
+    try:
+        return msgspec.json.format(compact, indent=2) + b"\n"
+    except (msgspec.MsgspecError, RecursionError):  # nested deeper than the formatter goes
+        return compact + b"\n"
+
+
+def _constant(word: str) -> object:
+    raise UnreadableError(f"{word} is not a JSON number")
+
+
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise UnreadableError("a key appears twice in one object")
+    return out
+
+
+def _float(found: str) -> float:
+    value = float(found)
+    if value - value != 0.0:
+        raise UnreadableError("a number is too large")
+    return value
+
+
+DECODER = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_pairs)
+_CAREFUL = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_pairs, parse_float=_float)
+
+
+def loads(data: bytes | str) -> object:
+    """The value of a JSON document. Raises UnreadableError: no UTF-8, no JSON, a key twice, NaN, numbers beyond a double, too deep."""
+    room()
+    try:
+        found = data if isinstance(data, str) else data.decode("utf-8")
+        decoder = _CAREFUL if _HUGE.search(found) else DECODER
+        return decoder.decode(found)
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"not UTF-8 (byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        raise UnreadableError(f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
+    except RecursionError:
+        raise UnreadableError(f"nested deeper than {MOST_DEPTH} levels") from None
+    except ValueError:  # an integer of more digits than the interpreter takes
+        raise UnreadableError("a number is too large") from None
+
+
+def kinds(value: dict[str, object] | list[object], also: frozenset[type] = frozenset()) -> set[type]:
+    """The types of a container's members. Raises TypeError for what is no JSON on this level, nor one of `also`."""
+    items: Collection[object] = value
+    if type(value) is dict:
+        for key in value:
+            if type(key) is not str:
+                raise TypeError(f"a key is {type(key).__name__}, not text")
+        items = value.values()
+    found = set(map(type, items))
+    if not found <= _JSON and not found <= _JSON | also:
+        raise TypeError(f"{sorted(k.__name__ for k in found - _JSON - also)[0]} is not plain JSON")
+    if float in found and any(type(i) is float and i - i != 0.0 for i in items):
+        raise TypeError("a number is not finite")
+    return found
+
+
+def members(value: object) -> Collection[object]:
+    """What a container holds; nothing of a scalar."""
+    if type(value) is dict:
+        return value.values()
+    return value if type(value) is list else ()
+
+
+def check(value: object) -> None:
+    """Refuses, with a TypeError, whatever would not come out of JSON as it went in. Shared parts are looked at once; linear."""
+    height: dict[int, int] = {}
+    above: set[int] = set()
+    stack: list[object] = [value]
+    kinds([value])
+    while stack:
+        item = stack[-1]
+        here = id(item)
+        if not isinstance(item, (dict, list)) or here in height:
+            stack.pop()
+            continue
+        if here not in above:
+            if kinds(item) <= SCALARS:
+                height[here] = 1
+                continue
+            above.add(here)
+            waiting = [i for i in members(item) if isinstance(i, (dict, list)) and id(i) not in height]
+            if any(id(i) in above for i in waiting):
+                raise TypeError("a value contains itself")
+            stack.extend(waiting)
+            if len(above) >= MOST_DEPTH:
+                raise TypeError(f"nested deeper than {MOST_DEPTH} levels")
+            if waiting:
+                continue
+        above.discard(here)
+        height[here] = 1 + max(height[id(i)] for i in members(item) if isinstance(i, (dict, list)))
+        if height[here] > MOST_DEPTH:
+            raise TypeError(f"nested deeper than {MOST_DEPTH} levels")
+        stack.pop()
