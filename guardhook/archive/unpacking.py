@@ -77,7 +77,7 @@ def literal(node: dict[str, object]) -> dict[str, object]:
 class _Frame:
     """A container being measured. slot: the pooled value that it is, None inside one."""
 
-    __slots__ = ("here", "height", "members", "size", "slot")
+    __slots__ = ("height", "here", "members", "size", "slot")
 
     def __init__(self, members: Iterator[object], size: float, slot: int | None, here: int) -> None:
         self.members = members
