@@ -12,6 +12,7 @@ from guardhook import __version__
 TABLE: dict[str, tuple[str, str]] = {
     "backtest": ("backtest", "Judge recorded calls again, under other policies."),
     "check": ("check", "Hold recorded runs against golden ones."),
+    "config": ("config", "Look at and change the settings in config.toml."),
     "decisions": ("decisions", "What was decided in a trace, and by whom."),
     "diff": ("diff", "Compare two traces step by step."),
     "doctor": ("doctor", "Prove that each harness is registered, trusted and fails closed."),

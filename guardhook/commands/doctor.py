@@ -9,6 +9,7 @@ from guardhook.commands.output import emit
 from guardhook.core.jsontext import printable
 from guardhook.harness import machine, places, table
 from guardhook.harness.examine import Report, examine
+from guardhook.policy import settings_check
 
 _MARK = {True: "ok", False: "FAILED", None: "note"}
 
@@ -32,13 +33,16 @@ def command(harness: str | None, project: str | None, directory: str | None, as_
     names = [harness] if harness else sorted(table.MODULES)
     reports = [examine(table.load(n), here, own, shared, asked=harness is not None) for n in names]
     ok = all(r.ok for r in reports) and any(r.registered for r in reports)
+    settings = [str(problem) for problem in settings_check.problems(own)]
     if as_json:
-        emit({"ok": ok, "harnesses": [r.plain() for r in reports]})
+        emit({"ok": ok, "harnesses": [r.plain() for r in reports], "settings": settings})
     else:
         for report in reports:
             _print(report, answers=harness is not None)
         if not any(r.registered for r in reports):
             _line("guardhook is registered nowhere; run `guardhook install HARNESS`")
+        for text in settings:
+            _line(f"settings: {text}")
     if not ok:
         raise click.exceptions.Exit(1)
 

@@ -98,7 +98,7 @@ def add(
     except edit.EditError as error:
         fail(str(error), code=error.code, as_json=as_json)
     warnings = check.warnings(policy)
-    _recompile(directory, warnings)
+    recompile(directory, warnings)
     if as_json:
         emit({"ok": True, "id": ident, "name": name, "warnings": warnings})
         return
@@ -204,7 +204,7 @@ def _switch(policy: str, enabled: bool, directory: str | None, as_json: bool) ->
 
 def _done(directory: str | None, name: str, what: str, as_json: bool) -> None:
     warnings: list[str] = []
-    _recompile(directory, warnings)
+    recompile(directory, warnings)
     if as_json:
         emit({"ok": True, "name": name, "state": what, "warnings": warnings})
         return
@@ -213,8 +213,11 @@ def _done(directory: str | None, name: str, what: str, as_json: bool) -> None:
     say(f"{what}: {name}")
 
 
-def _recompile(directory: str | None, warnings: list[str]) -> None:
-    """Spares the next hook the work. What goes wrong here, the hook finds out for itself."""
+def recompile(directory: str | None, warnings: list[str]) -> None:
+    """Compiles what hooks read after a change, which spares the next one the work; warnings gets what is to be said of it.
+
+    What goes wrong here, the hook finds out for itself.
+    """
     from guardhook.commands.policy import redaction_rows
     from guardhook.policy import compile as compiler
 

@@ -201,24 +201,26 @@ def _broken(path: str, error: sqlite3.DatabaseError, as_json: bool) -> NoReturn:
 
 
 def idle_seconds(folders: Folders) -> float:
-    """After how long without an event a running trace counts as timed out: `[capture] idle_minutes` of the user's or the system's config.toml."""
-    for folder in (folders.config, folders.system):
-        try:
-            with open(f"{folder}/config.toml", "rb") as file:
-                text = file.read()
-        except OSError:
-            continue
-        if b"idle_minutes" not in text:  # reading TOML costs more than the whole command
-            continue
-        import tomllib
+    """After how long without an event a running trace counts as timed out: `[capture] idle_minutes` of config.toml. A file that can't be read says nothing."""
+    if not any(b"idle_minutes" in _bytes(f"{folder}/config.toml") for folder in (folders.config, folders.system)):
+        return IDLE_SECONDS  # reading TOML costs more than the whole command
+    from guardhook.policy import settings
 
-        try:
-            minutes = tomllib.loads(text.decode()).get("capture", {}).get("idle_minutes")
-        except (ValueError, AttributeError):
-            continue
-        if isinstance(minutes, (int, float)) and not isinstance(minutes, bool) and 0 < minutes < 1e6:
-            return minutes * 60.0
+    try:
+        minutes = settings.read(folders).get("capture.idle_minutes")
+    except settings.SettingsError:
+        return IDLE_SECONDS
+    if isinstance(minutes, (int, float)) and not isinstance(minutes, bool) and 0 < minutes < 1e6:
+        return minutes * 60.0
     return IDLE_SECONDS
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 class Bar:

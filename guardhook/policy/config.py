@@ -17,6 +17,7 @@ from guardhook.core.folders import Folders
 if TYPE_CHECKING:
     from guardhook.policy.load import Loaded
 
+SECTIONS = ("gate", "capture")
 Mode = Literal["redacted", "full", "hashed", "none"]
 
 
@@ -84,6 +85,19 @@ def _layered(system: object, user: object, locked: bool, keys: tuple[str, ...]) 
         high, low = getattr(system, key), getattr(user, key)
         out[key] = high if (locked and high is not None) or low is None else low
     return out
+
+
+def problem(section: str, table: object) -> str | None:
+    """Why a table can't stand as `[gate]` or `[capture]`; None when it can."""
+    from guardhook.policy.load import plain
+
+    try:
+        _check(msgspec.convert({section: table}, ConfigFile))
+    except _Wrong as wrong:
+        return str(wrong)
+    except msgspec.ValidationError as error:
+        return plain(str(error).partition(" - at `$")[0])
+    return None
 
 
 class _Wrong(Exception):

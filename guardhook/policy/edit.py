@@ -44,12 +44,12 @@ def add(folders: Folders, policy: Policy) -> str:
         raise EditError(f"{problem.field}: {problem}") from None
     if not policy.match.given():
         raise EditError("match: an empty pattern does nothing; name at least one key")
-    with _editing(folders):
+    with editing(folders):
         for found in _user_layer(folders):
             if found.policy.name == policy.name:
                 raise EditError(f"there is already a policy named {policy.name!r} ({found.path}:{found.line})", 1)
         path = f"{folders.user_policies}/{ADDED}"
-        document = _document(path)
+        document = document_of(path)
         table = tomlkit.table()
         if document.as_string().strip():
             table.trivia.indent = "\n"
@@ -66,13 +66,13 @@ def add(folders: Folders, policy: Policy) -> str:
 
 def remove(folders: Folders, ident: str) -> str:
     """Removes a user policy by id or name and returns its name. Raises EditError."""
-    with _editing(folders):
+    with editing(folders):
         found = _find(folders, ident)
         if found.layer != "user":
             raise EditError(
                 f"{found.policy.name!r} is a {found.layer} policy, which can't be removed here; {_instead(found)}"
             )
-        document = _document(found.path)
+        document = document_of(found.path)
         listed: Any = document["policy"]
         del listed[_place(listed, found)]
         if not listed:
@@ -83,12 +83,12 @@ def remove(folders: Folders, ident: str) -> str:
 
 def switch(folders: Folders, ident: str, enabled: bool) -> str:
     """Enables or disables a policy by id or name and returns its name. Raises EditError."""
-    with _editing(folders):
+    with editing(folders):
         found = _find(folders, ident)
         if found.layer == "shipped":
             _override(folders, found.policy.name, enabled)
         elif found.layer == "user":
-            document = _document(found.path)
+            document = document_of(found.path)
             listed = document["policy"]
             table: Any = listed[_place(listed, found)]
             if "enabled" in table:
@@ -114,15 +114,22 @@ def _after_name(table: Any, key: str, value: object) -> None:
 
 
 def switch_pack(folders: Folders, pack: str, enabled: bool) -> list[str]:
-    """Enables or disables every policy of a shipped pack (`cloud` for cloud.toml) and returns their names. Raises EditError."""
-    with _editing(folders):
+    """Enables or disables every policy of a shipped pack (`cloud` for cloud.toml) and returns their names. Raises EditError.
+
+    Enabling takes back what disabling did, so that policies of the strict preset are off again where they were; where nothing was switched off, all go on.
+    """
+    with editing(folders):
         loaded = Loaded()
         load.shipped_of(loaded)
         names = [f.policy.name for f in loaded.policies if f.path.rpartition("/")[2] == f"{pack}.toml"]
         if not names:
             raise EditError(f"there is no policy or pack {pack!r}; `guardhook guard list` shows all", 1)
+        back = [name for name in names if _switched_off(folders, name)] if enabled else []
         for name in names:
-            _override(folders, name, enabled)
+            if not back:
+                _override(folders, name, enabled)
+            elif name in back:
+                _no_override(folders, name)
         return names
 
 
@@ -133,8 +140,8 @@ def _instead(found: Found) -> str:
 
 
 def _override(folders: Folders, name: str, enabled: bool) -> None:
-    path = f"{folders.config}/overrides.toml"
-    document = _document(path)
+    path = _overrides(folders)
+    document = document_of(path)
     listed: Any = document.get("override")
     for table in listed or ():
         if table.get("policy") == name:
@@ -149,6 +156,27 @@ def _override(folders: Folders, name: str, enabled: bool) -> None:
         table["enabled"] = enabled
         listed.append(table)
     _write(path, document, OverrideFile)
+
+
+def _switched_off(folders: Folders, name: str) -> bool:
+    listed: Any = document_of(_overrides(folders)).get("override")
+    return any(table.get("policy") == name and table.get("enabled") is False for table in listed or ())
+
+
+def _no_override(folders: Folders, name: str) -> None:
+    path = _overrides(folders)
+    document = document_of(path)
+    listed: Any = document.get("override")
+    for number in reversed(range(len(listed))):
+        if listed[number].get("policy") == name:
+            del listed[number]
+    if not listed:
+        del document["override"]
+    _write(path, document, OverrideFile)
+
+
+def _overrides(folders: Folders) -> str:
+    return f"{folders.config}/overrides.toml"
 
 
 def _user_layer(folders: Folders) -> list[Found]:
@@ -181,7 +209,7 @@ def _place(listed: Any, found: Found) -> int:
     raise EditError(f"{found.path} was changed by somebody else; try again", 1)
 
 
-def _document(path: str) -> tomlkit.TOMLDocument:
+def document_of(path: str) -> tomlkit.TOMLDocument:
     try:
         with open(path, encoding="utf-8", newline="") as stream:
             return tomlkit.parse(stream.read())
@@ -216,13 +244,18 @@ def _write(path: str, document: tomlkit.TOMLDocument, type_: type[Any]) -> None:
         load.parse(text, path, type_)
     except PolicyError as error:
         raise EditError(f"the change would break the file, so nothing was written: {error}") from None
+    replace(path, text)
+
+
+def replace(path: str, text: bytes, mode: int | None = None) -> None:
+    """Puts a new text in a file's place, whole or not at all. mode None keeps the file's own. Raises EditError."""
     # A file that is a link (kept with other settings, say) stays one.
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     temporary = f"{folder}/.{os.path.basename(target)}.{os.getpid()}"
     try:
         try:
-            mode = stat.S_IMODE(os.stat(target).st_mode)
+            mode = stat.S_IMODE(os.stat(target).st_mode) if mode is None else mode
         except FileNotFoundError:
             mode = 0o600
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -242,10 +275,11 @@ def _write(path: str, document: tomlkit.TOMLDocument, type_: type[Any]) -> None:
 
 
 @contextlib.contextmanager
-def _editing(folders: Folders) -> Iterator[None]:
+def editing(folders: Folders) -> Iterator[None]:
     """Keeps other editors out; makes the user's folder."""
     try:
-        os.makedirs(folders.user_policies, mode=0o700, exist_ok=True)
+        for folder in (folders.config, folders.user_policies):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
         fd = os.open(f"{folders.config}/.edit.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise EditError(f"{error.filename or folders.config}: can't be written: {error.strerror}", 1) from None

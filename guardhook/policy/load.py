@@ -102,7 +102,7 @@ def parse(text: bytes, path: str, type_: type[T]) -> T:
         missing = re.search(r"missing required field `([^`]*)`", message)
         if missing:
             message = f"`{missing[1]}` is missing; add it"
-        raise PolicyError(path, line_of(decoded, where), where, _plain(message) + _choices(message, where)) from None
+        raise PolicyError(path, line_of(decoded, where), where, plain(message) + _choices(message, where)) from None
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -122,7 +122,7 @@ def _choices(message: str, where: str) -> str:
     return f"; use one of {', '.join(_CHOICES[kind])}" if kind in _CHOICES else ""
 
 
-def _plain(message: str) -> str:
+def plain(message: str) -> str:
     return message.replace("Expected `str | array`", "Expected text or a list of texts").replace(
         "Expected `str`", "Expected text"
     )
@@ -297,7 +297,7 @@ def shipped_of(loaded: Loaded) -> None:
 
 def load(folders: Folders, now: float) -> Loaded:
     """Shipped, system and user policies with overrides, presets and exceptions applied. now: epoch seconds."""
-    from guardhook.policy import config
+    from guardhook.policy import config, settings_check
 
     loaded = Loaded()
     shipped_of(loaded)
@@ -313,6 +313,8 @@ def load(folders: Folders, now: float) -> Loaded:
             f"{folders.config}/config.toml: preset `observe` does not reach system policies, which stay enforced"
         )
     _except(loaded, folders, now)
+    told = {(error.path, error.field) for error in loaded.errors}
+    loaded.problems += [str(p) for p in settings_check.problems(folders) if (p.path, p.name) not in told]
     for found in loaded.policies:
         given = found.policy.match.given()
         if not given:

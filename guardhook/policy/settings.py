@@ -12,7 +12,7 @@ from typing import NamedTuple
 from guardhook.core.folders import Folders
 
 FILE = "config.toml"
-_MOST_BYTES = 1 << 20
+MOST_BYTES = 1 << 20
 
 
 class SettingsError(Exception):
@@ -25,13 +25,18 @@ class SettingsError(Exception):
 
 
 class Key(NamedTuple):
-    """One setting. kind: text, secret, boolean, integer, number, choice, list or table. name may end in `.*`: any key below."""
+    """One setting. kind: text, secret, boolean, integer, number, choice, duration (30d), list (of texts) or table. name may end in `.*`: any key below.
+
+    least and most bound numbers, both included.
+    """
 
     name: str
     kind: str
     help: str
     default: object = None
     choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
 
 
 KEYS: tuple[Key, ...] = (
@@ -40,8 +45,8 @@ KEYS: tuple[Key, ...] = (
     Key("gate.oversize", "integer", "largest payload in bytes"),
     Key("capture.mode", "choice", "what is kept of payloads", "redacted", ("redacted", "full", "hashed", "none")),
     Key("capture.redaction.*", "choice", "the same for one canonical event", None, ("redacted", "full", "hashed", "none")),
-    Key("capture.retention", "text", "how long gc keeps sessions, such as 90d"),
-    Key("capture.idle_minutes", "number", "after how long without an event a running trace shows as timeout", 30.0),
+    Key("capture.retention", "duration", "how long gc keeps sessions, such as 90d"),
+    Key("capture.idle_minutes", "number", "after how long without an event a running trace shows as timeout", 30.0, least=0.1, most=999_999),
 )  # fmt: skip
 
 
@@ -86,13 +91,13 @@ def read(folders: Folders) -> Settings:
 def _read(path: str) -> dict[str, object]:
     try:
         with open(path, "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+            data = file.read(MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise SettingsError(path, error.strerror or str(error)) from None
-    if len(data) > _MOST_BYTES:
-        raise SettingsError(path, f"larger than {_MOST_BYTES} bytes")
+    if len(data) > MOST_BYTES:
+        raise SettingsError(path, f"larger than {MOST_BYTES} bytes")
     try:
         return tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError:

@@ -198,6 +198,19 @@ def test_a_shipped_pack_is_switched_as_a_whole(home: Path) -> None:
     assert (missing.returncode, "'no-such-pack'" in missing.stderr) == (1, True)
 
 
+def test_a_pack_that_is_switched_off_and_on_again_is_what_it_was(home: Path) -> None:
+    """Policies of the strict preset must not stay on in the balanced one."""
+
+    def on() -> dict[str, bool]:
+        listed = json.loads(run(home, "guard", "list", "--json").stdout)["policies"]
+        return {row["name"]: row["enabled"] for row in listed if row["file"].endswith("/git.toml")}
+
+    before = on()
+    assert run(home, "guard", "disable", "git").returncode == 0 and not any(on().values()) and any(before.values())
+    assert run(home, "guard", "enable", "git").returncode == 0 and on() == before and not all(before.values())
+    assert run(home, "guard", "enable", "git").returncode == 0 and all(on().values())  # nothing was off: all of it
+
+
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", '{"name": "x"}', '{"step_type": "tool_call"}'])
 def test_what_can_not_be_tried_is_a_usage_error(home: Path, text: str) -> None:
     done = run(home, "guard", "test", stdin=text)
