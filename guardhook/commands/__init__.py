@@ -22,6 +22,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "gc": ("gc", "Remove old sessions from the journal."),
     "guard": ("guard", "Judge a step from a script; list and edit policies."),
     "hook": ("hook", "The hook itself: payload on stdin, answer in the harness's dialect."),
+    "init": ("init", "Make a place for a project's own policies."),
     "install": ("install", "Register guardhook in a harness."),
     "journal": ("journal", "Read and verify the journal."),
     "list": ("list_", "List recorded traces."),
