@@ -284,7 +284,7 @@ class _Session:
             if held is not None and held.source != self.source:
                 raise recorded.Refused(f"the trace {name} belongs to another file")
             state = recorded.apply(tables, held.state if held else None, kind, line.seq, line.ts, us, data)
-            if held is None and state is not None:
+            if held is None and state is not None and tables.find(name) is None:
                 tables.hold(state)
         elif kind.startswith("eval."):
             event = data.get("event")

@@ -2,6 +2,7 @@
 
 The line's type is `trace.` or `fork.` and the type of the native event (guardhook.store.protocol) without `trace_`: `trace.start`, `trace.step`,
 `trace.step_start`, `trace.step_end`, `trace.decision`, `trace.snapshot`, `trace.end`, `fork.start`. data.trace is the trace's id, data.event the event's fields.
+`trace.part` lines are another way to tell of a run (guardhook.store.parts).
 A start may carry what only copies have: parent_trace_id, forked_from_step, status, output, error, totals, created_at, project, dialect.
 """
 
@@ -24,6 +25,9 @@ NATIVE = {
 }
 
 
+PART = "trace.part"  # what is told in parts: guardhook.store.parts
+
+
 class Refused(ValueError):
     """A line that can't be applied, and why."""
 
@@ -35,6 +39,10 @@ def apply(
     word = type.partition(".")[2]
     native = NATIVE.get(word)
     fields = data.get("event")
+    if type == PART and isinstance(fields, dict):
+        from guardhook.store import parts
+
+        return parts.apply(sink, state, seq, ts, us, data, fields)
     if native is None or not isinstance(fields, dict):
         raise Refused(f"unknown type {type}" if native is None else "the line has no event")
     checked = protocol.check({**fields, "type": native}, needs_trace=False)
@@ -50,6 +58,8 @@ def apply(
         return state
     if state is None:
         raise Refused("the trace has no beginning")
+    if state.parts is not None:
+        raise Refused("the trace is told in parts")
     state.last_us = max(state.last_us or 0, us)
     follow_run(sink, state, seq, ts, data)
     if native == "trace_end":
@@ -64,7 +74,7 @@ def apply(
         if native == "step_end":
             _step_end(sink, state, number, ts, us, event)
         elif native == "decision":
-            sink.decide(state, number, _decision(event))
+            sink.decide(state, number, decision_of(event))
         else:
             sink.snapshot(state, number, event)
     return state
@@ -169,7 +179,7 @@ def _step(sink: Sink, state: State, ts: str, event: dict[str, object], *, ended:
             del state.open[0]
     decision, snapshot = event.get("decision"), event.get("snapshot")
     if isinstance(decision, dict):
-        sink.decide(state, number, _decision(decision))
+        sink.decide(state, number, decision_of(decision))
     if isinstance(snapshot, dict):
         sink.snapshot(state, number, snapshot)
 
@@ -200,7 +210,8 @@ def _step_end(sink: Sink, state: State, number: int, ts: str, us: int, event: di
     sink.change(state, number, changes, metadata if isinstance(metadata, dict) else {})
 
 
-def _decision(event: dict[str, object]) -> dict[str, object]:
+def decision_of(event: dict[str, object]) -> dict[str, object]:
+    """A checked decision as the store keeps it."""
     confidence = event.get("confidence")
     options = event.get("options")
     return {

@@ -16,7 +16,7 @@ import time
 
 from guardhook.store.errors import Corrupt, Foreign, Locked, Newer, StoreError, Unusable
 
-VERSION = 1
+VERSION = 2
 FILE = "traces.db"
 BUSY_MS = 5000
 SHIFT = 32
@@ -88,8 +88,16 @@ CREATE TABLE agent_trace_runs (
 ) WITHOUT ROWID;
 """
 
+# Traces that are told in parts (guardhook.store.parts): what each part is, and which step.
+_V2 = """
+CREATE TABLE agent_trace_parts (
+  serial INTEGER NOT NULL, name TEXT NOT NULL, role TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER, number INTEGER,
+  within TEXT, cause TEXT, call TEXT, row TEXT, PRIMARY KEY (serial, name)
+) WITHOUT ROWID;
+"""
+
 # Version -> statements that bring a store of the version before up to it.
-MIGRATIONS: dict[int, str] = {1: _V1}
+MIGRATIONS: dict[int, str] = {1: _V1, 2: _V2}
 
 
 def connect(path: str, *, create: bool, busy_ms: int = BUSY_MS) -> sqlite3.Connection:

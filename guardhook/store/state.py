@@ -41,6 +41,28 @@ class Anchor(msgspec.Struct, array_like=True):
     open: bool
 
 
+class Lead(msgspec.Struct, array_like=True, order=True):
+    """How a part ranks as the one that speaks for its trace: the smallest one does."""
+
+    loose: bool  # no root
+    at: int
+    inner: bool
+    name: str
+
+
+class Parts(msgspec.Struct, omit_defaults=True):
+    """What a trace that is told in parts remembers of them; instants are microseconds since the epoch (see guardhook.store.parts)."""
+
+    lead: Lead | None = None
+    root: Lead | None = None
+    own: list[str] = []  # keys of the trace's metadata that are the root's
+    says_input: bool = False  # whether the root says so itself
+    says_output: bool = False
+    prompt: tuple[int, str] | None = None  # the first one, and when
+    answer: tuple[int, object] | None = None  # the last one
+    failed_at: int | None = None
+
+
 class State(msgspec.Struct, omit_defaults=True):
     """A trace as folded so far. JSON values (input, output, metadata, tags) are kept parsed."""
 
@@ -79,6 +101,7 @@ class State(msgspec.Struct, omit_defaults=True):
     recent: dict[str, str] = {}  # events seen lately -> what they said, or when
     request: list[object] = []  # [key, step number, microseconds] of the model request under way
     run: list[object] = []  # [segment, run, first seq, last seq, opened at, closed at]
+    parts: Parts | None = None  # of a trace that is told in parts
 
 
 class Row(msgspec.Struct):
@@ -98,6 +121,20 @@ class Row(msgspec.Struct):
     metadata: dict[str, object]
     parent: int | None
     cause: int | None
+
+
+class Part(msgspec.Struct):
+    """A part of a trace: where it belongs. number: its step, None when it is none; row: the step that a root would be."""
+
+    name: str
+    role: str
+    seq: int
+    at: int | None
+    number: int | None
+    within: str | None
+    cause: str | None
+    call: str | None
+    row: Row | None = None
 
 
 class Sink(Protocol):
@@ -135,3 +172,12 @@ class Sink(Protocol):
 
     def steps_known(self, state: State, number: int) -> bool:
         """Whether the trace has a step of this number."""
+
+    def part_known(self, state: State, name: str) -> bool:
+        """Whether the trace has this part already."""
+
+    def part(self, state: State, part: Part) -> None:
+        """A new part. Its step, if it has one, is added beside."""
+
+    def part_step(self, state: State, name: str, number: int) -> Row | None:
+        """The row kept of a root that becomes a step of this number after all."""

@@ -7,11 +7,11 @@ import sqlite3
 import msgspec
 
 from guardhook.core.jsontext import dumps
-from guardhook.store import protocol
+from guardhook.store import arrange, protocol
 from guardhook.store.instants import micros
 from guardhook.store.model import EVALUATORS, make_id
 from guardhook.store.schema import SHIFT
-from guardhook.store.state import Row, State
+from guardhook.store.state import Part, Row, State
 
 _COLUMNS = (
     "pk", "step_number", "step_type", "name", "input", "output", "started_at", "ended_at", "duration_ms", "tokens_used", "model",
@@ -65,6 +65,7 @@ class Tables:
         self._events: list[tuple[object, ...]] = []
         self._runs: list[tuple[object, ...]] = []
         self._evals: list[tuple[object, ...]] = []
+        self._parts: dict[tuple[int, str], Part] = {}
         self._serial = int(connection.execute("SELECT COALESCE(MAX(serial), 0) FROM agent_traces").fetchone()[0])
         self.source = 0
         self.key = ""
@@ -175,6 +176,26 @@ class Tables:
             return True
         return self._db.execute("SELECT 1 FROM agent_trace_steps WHERE pk = ?", (pk,)).fetchone() is not None
 
+    def part_known(self, state: State, name: str) -> bool:
+        serial = self._pk(state, 0) >> SHIFT
+        if (serial, name) in self._parts:
+            return True
+        found = self._db.execute("SELECT 1 FROM agent_trace_parts WHERE serial = ? AND name = ?", (serial, name))
+        return found.fetchone() is not None
+
+    def part(self, state: State, part: Part) -> None:
+        self._parts[self._pk(state, 0) >> SHIFT, part.name] = part
+
+    def part_step(self, state: State, name: str, number: int) -> Row | None:
+        serial = self._pk(state, 0) >> SHIFT
+        part = self._parts.get((serial, name)) or arrange.load(self._db, serial, name)
+        if part is None or part.row is None:
+            return None
+        row, part.row = part.row, None
+        row.number = part.number = number
+        self._parts[serial, name] = part
+        return row
+
     # --- writing ------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
@@ -199,6 +220,10 @@ class Tables:
             self._runs,
         )
         many("INSERT OR REPLACE INTO agent_trace_evals VALUES (?,?,?,?,?,?,?,?,?,?)", self._evals)
+        if self._parts:
+            arrange.save(self._db, self._parts)
+            for serial in {serial for serial, _ in self._parts}:
+                arrange.settle(self._db, serial)
         many(_TRACE_SQL, [_trace_row(held) for held in self._held.values()])
 
     def forget(self, source: int) -> None:
@@ -207,7 +232,7 @@ class Tables:
             low, high = serial << SHIFT, ((serial + 1) << SHIFT) - 1
             for table in ("agent_trace_steps", "agent_trace_decisions", "agent_trace_snapshots"):
                 self._db.execute(f"DELETE FROM {table} WHERE pk BETWEEN ? AND ?", (low, high))
-            for table in ("agent_trace_events", "agent_trace_runs"):
+            for table in ("agent_trace_events", "agent_trace_runs", "agent_trace_parts"):
                 self._db.execute(f"DELETE FROM {table} WHERE serial = ?", (serial,))
         for table in ("agent_traces", "agent_trace_evals", "journal_problems", "cursors"):
             self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
