@@ -46,17 +46,22 @@ def lines(steps: Iterable[Step], happenings: Iterator[Happening], width: int, pa
         waiting = next(happenings, None)
 
 
+def label(what: Happening) -> str:
+    """What it is called."""
+    return _HAPPENED.get(what.event) or what.native_event or what.event
+
+
 def happened(what: Happening, width: int, paint: Paint) -> Iterator[str]:
     """A prompt with its whole text, anything else on one line."""
-    label = _HAPPENED.get(what.event) or one_line(what.native_event or what.event, 40)
+    name = one_line(label(what), 40)
     blocked = " (blocked)" if what.detail.get("blocked") else ""
     if what.event == "user_prompt":
-        yield paint.cyan(f"◇ {label}{blocked}")
+        yield paint.cyan(f"◇ {name}{blocked}")
         for text in block(what.text or "(not recorded)", width - 2):
             yield f"{paint.dim('│')} {text}"
         return
     said = what.text or " ".join(f"{k} {v}" for k, v in what.detail.items())
-    yield paint.dim(f"◇ {label}") + (" " + one_line(said, max(10, width - cells(label) - 3)) if said else "")
+    yield paint.dim(f"◇ {name}") + (" " + one_line(said, max(10, width - cells(name) - 3)) if said else "")
 
 
 def head(step: Step, width: int, paint: Paint, *, before: str = "├─ ") -> str:

@@ -1,0 +1,85 @@
+"""`guardhook report`: a trace as one HTML file, for a browser or a ticket."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from guardhook import __version__
+from guardhook.commands import reading
+from guardhook.commands.outfile import binary
+from guardhook.commands.output import fail
+
+if TYPE_CHECKING:
+    from guardhook.store import Store, Trace
+    from guardhook.views.report.page import Section
+
+
+@click.command("report")
+@click.argument("trace_id", metavar="ID")
+@click.argument("other_id", metavar="[OTHER]", required=False)
+@click.option("-o", "--output", metavar="FILE", help="Write here; `-` is standard output. Default: guardhook-<id>.html in this folder.")  # fmt: skip
+@click.option("--from-step", type=reading.Number(least=1), metavar="N", help="From this step on.")
+@click.option("--to-step", type=reading.Number(least=1), metavar="N", help="Up to this step.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@reading.as_json
+@reading.directory
+def command(
+    trace_id: str,
+    other_id: str | None,
+    output: str | None,
+    from_step: int | None,
+    to_step: int | None,
+    force: bool,
+    as_json: bool,
+    directory: str | None,
+) -> None:
+    """Write a trace as one self-contained HTML file; with OTHER, both traces and their differences."""
+    from guardhook.store.diff import compare
+    from guardhook.views.report import page
+
+    if from_step is not None and to_step is not None and from_step > to_step:
+        fail(f"--from-step {from_step} lies after --to-step {to_step}", as_json=as_json)
+    if output is not None and not output.strip():
+        fail("--output needs a value", as_json=as_json)
+    with reading.opened(directory, as_json) as store:
+        traces = [store.get(name) for name in (trace_id, other_id) if name is not None]
+        parts = [page.Part(trace, sections(store, trace), from_step, to_step) for trace in traces]
+        diff = compare(store, traces[0], traces[1]) if len(traces) == 2 else None
+        if output == "-":
+            page.write(sys.stdout.buffer.write, store, parts, version=__version__, diff=diff)
+            sys.stdout.buffer.flush()
+            return
+        path = output or _name(traces)
+        with binary(path, replace=force, as_json=as_json) as file:
+            page.write(file.write, store, parts, version=__version__, diff=diff)
+            size = file.tell() if file.seekable() else None
+    if as_json:
+        reading.print_json({"file": os.path.abspath(path), "bytes": size, "traces": [trace.id for trace in traces]})
+    else:
+        from guardhook.views.text import one_line
+
+        click.echo(one_line(path) + ("" if size is None else f"  {size / 1e6:.1f} MB"))
+
+
+def sections(store: Store, trace: Trace) -> list[Section]:
+    """What else is known of a trace: its evaluations."""
+    from guardhook.views.report.page import Section
+
+    found = store.evaluations(trace)
+    if not found:
+        return []
+    rows = [
+        (entry.evaluator_name, [f"{entry.score * 100:.0f}%, {'passed' if entry.passed else 'failed'}"], "ok" if entry.passed else "bad")
+        for entry in found
+    ]  # fmt: skip
+    return [Section("Evaluations", rows)]
+
+
+def _name(traces: list[Trace]) -> str:
+    """A file name that no trace id can turn into a path."""
+    names = ("".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in trace.id)[:80] for trace in traces)  # fmt: skip
+    return f"guardhook-{'-'.join(names)}.html"
