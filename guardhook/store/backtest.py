@@ -181,7 +181,7 @@ def run(
 
     since_us: recorded at or after; project: a project root; keep: how many changes to give (-1 all). Nothing is written. Raises Unusable.
     """
-    judge = _Judge(folders)
+    judge = Judge(folders)
     out = Outcome("recorded" if before is None else "policies")
     for key, ts, data in _calls(folders, since_us, project, progress):
         out.calls += 1
@@ -275,7 +275,7 @@ def _recorded(data: dict[str, object]) -> Verdict:
     )
 
 
-class _Judge:
+class Judge:
     """Judges as the hook does, with the policies of the call's project as they are now."""
 
     def __init__(self, folders: Folders) -> None:

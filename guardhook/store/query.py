@@ -224,6 +224,26 @@ class Store:
         rows = self.connection.execute(sql, _range(trace, None, number - 1)).fetchall()
         return Step._make(rows[0]) if rows else None
 
+    def objections(self, trace: Trace, limit: int) -> list[Step]:
+        """The latest verdicts of the gate other than plain permission, newest first. Costs what the trace's decisions cost, not its steps."""
+        sql = (
+            f"{_STEPS.replace('LEFT JOIN', 'JOIN')} WHERE d.pk BETWEEN ? AND ? AND d.decided_by = 'policy' AND d.chosen <> 'allow'"
+            " ORDER BY d.pk DESC LIMIT ?"
+        )
+        return list(map(Step._make, self.connection.execute(sql, (*_range(trace, None, None), limit))))
+
+    def begun(self, first_day: int, days: int) -> list[int]:
+        """How many traces were begun on each of these days, counted from 1970-01-01 UTC; forks don't count."""
+        counts = [0] * days
+        rows = self.connection.execute(
+            "SELECT started_us / 86400000000 AS day, COUNT(*) FROM agent_traces"
+            " WHERE started_us >= ? AND started_us < ? AND parent_trace_id IS NULL GROUP BY day",
+            (first_day * 86_400_000_000, (first_day + days) * 86_400_000_000),
+        )
+        for day, count in rows:
+            counts[day - first_day] = count
+        return counts
+
     def has_links(self, trace: Trace) -> bool:
         """Whether any step has a parent or a cause: whether a tree says more than a list."""
         sql = (
@@ -284,6 +304,22 @@ class Store:
             (trace.serial,),
         )
         return [Run._make(row) for row in rows]
+
+    def key(self, trace: Trace) -> str | None:
+        """The name of the trace's journal file; None when the store was not made from a journal."""
+        row = self.connection.execute(
+            "SELECT s.key FROM sources s JOIN agent_traces t ON t.source = s.id WHERE t.id = ?", (trace.id,)
+        ).fetchone()
+        return None if row is None else str(row[0])
+
+    def tickets(self, trace: Trace) -> Iterator[tuple[int, int]]:
+        """Journal ticket and number of each tool call of a trace that hooks told of."""
+        rows: Iterator[tuple[int, int]] = self.connection.execute(
+            "SELECT json_extract(metadata, '$.seq'), step_number FROM agent_trace_steps"
+            " WHERE pk BETWEEN ? AND ? AND step_type = 'tool_call' AND json_valid(metadata)",
+            _range(trace, None, None),
+        )
+        return rows
 
     # --- the whole store ----------------------------------------------------------------------------------------
 

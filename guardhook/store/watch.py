@@ -34,18 +34,12 @@ class Follower:
         self.trace = trace
         self._store = store
         self._journal = journal_dir
-        self._key: str | None = self._source()
+        self._key: str | None = store.key(trace)
         self._files: list[tuple[str, int, int]] | None = None
         self._asked = 0.0
         self._last = 0
         self._numbers: set[int] = set()
         self._open: set[int] = set()
-
-    def _source(self) -> str | None:
-        row = self._store.connection.execute(
-            "SELECT s.key FROM sources s JOIN agent_traces t ON t.source = s.id WHERE t.id = ?", (self.trace.id,)
-        ).fetchone()
-        return None if row is None else str(row[0])
 
     def stale(self) -> bool:
         """Whether it is worth looking: a file that the trace may go on in changed, or its status was not asked for in a while."""
