@@ -94,8 +94,8 @@ def _start(trace: str, ts: str, us: int, data: dict[str, object], event: dict[st
         agent_version=protocol.plain(event.get("agent_version")),
         trigger=protocol.trigger(event.get("trigger")),
         status=status if isinstance(status, str) and status in STATUSES else ("completed" if ended else "running"),
-        input=structured(event.get("input")),
-        output=structured(event.get("output")),
+        input=_value(event, "input"),
+        output=_value(event, "output"),
         started_at=started,
         ended_at=ended,
         started_us=instants.micros(started),
@@ -153,8 +153,8 @@ def _step(sink: Sink, state: State, ts: str, event: dict[str, object], *, ended:
         number,
         str(event["step_type"]),
         str(event["name"]),
-        structured(event.get("input")),
-        structured(event.get("output")),
+        _value(event, "input"),
+        _value(event, "output"),
         text(event.get("started_at")) or millis(ts),
         (text(event.get("ended_at")) or (millis(ts) if "ended_at" not in event else None)) if ended else None,
         protocol.whole(event.get("duration_ms")),
@@ -221,6 +221,12 @@ def decision_of(event: dict[str, object]) -> dict[str, object]:
         "confidence": confidence,
         "decided_by": protocol.decided_by(event.get("decided_by")),
     }
+
+
+def _value(event: dict[str, object], name: str) -> object:
+    """A value of an event. Copies of what a store held (`verbatim`) are taken as they are: there, text that looks like JSON was text."""
+    value = event.get(name)
+    return value if event.get("verbatim") is True else structured(value)
 
 
 def structured(value: object) -> object:
