@@ -47,6 +47,16 @@ KEYS: tuple[Key, ...] = (
     Key("capture.redaction.*", "choice", "the same for one canonical event", None, ("redacted", "full", "hashed", "none")),
     Key("capture.retention", "duration", "how long gc keeps sessions, such as 90d"),
     Key("capture.idle_minutes", "number", "after how long without an event a running trace shows as timeout", 30.0, least=0.1, most=999_999),
+    Key("ai.provider", "choice", "who judges where a model is asked", "auto", ("auto", "anthropic", "google", "openai")),
+    Key("ai.model", "text", "which model is asked; without it the provider's usual one"),
+    Key("ai.max_tokens", "integer", "most tokens of one reply", 1024, least=1, most=1_000_000),
+    Key("ai.timeout", "number", "seconds until an attempt is given up", 60.0, least=0.05, most=3600),
+    Key("ai.api_keys.anthropic", "secret", "key for Anthropic; ANTHROPIC_API_KEY wins over it"),
+    Key("ai.api_keys.google", "secret", "key for Google; GOOGLE_API_KEY wins over it"),
+    Key("ai.api_keys.openai", "secret", "key for OpenAI; OPENAI_API_KEY wins over it"),
+    Key("ai.base_urls.anthropic", "text", "another server that speaks Anthropic's interface"),
+    Key("ai.base_urls.google", "text", "another server that speaks Google's interface"),
+    Key("ai.base_urls.openai", "text", "another server that speaks OpenAI's interface, such as http://localhost:11434/v1"),
 )  # fmt: skip
 
 
