@@ -164,10 +164,10 @@ def _own(call: Call, text: str, args: list[Val] | None = None) -> None:
 
 
 def _written(call: Call, args: list[Val]) -> None:
-    """Files that reading commands write where they are told to: `export --output`, `check --junit`."""
+    """Files that reading commands write where they are told to: `export --output` (or `-o`), `check --junit`."""
     from guardhook.analysis.call import options
 
-    for value in options(list(args), long=("--output", "--junit")).every("--output", "--junit"):
+    for value in options(list(args), short="o", long=("--output", "--junit")).every("-o", "--output", "--junit"):
         call.change("write", value, ("truncate",))
 
 
