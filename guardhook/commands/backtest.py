@@ -62,8 +62,9 @@ def command(
         after = backtest.compiled(folders, policies=policies, preset=preset)
         before = backtest.compiled(folders) if policies is not None or preset is not None else None
         found = backtest.run(
-            folders, after, before, since_us=only.since_us, project=only.project, keep=limit if as_json else -1
-        )
+            folders, after, before, since_us=only.since_us, project=only.project, keep=limit if as_json else -1,
+            progress=reading.Bar("judging", least=2),
+        )  # fmt: skip
     except Missing as error:
         fail(error.message, code=2 if fail_on else 1, as_json=as_json)
     except StoreError as error:

@@ -1,9 +1,9 @@
-"""`guardhook export`: traces as JSON, JSON lines, or a golden file for `check`."""
+"""`guardhook export`: traces as JSON, JSON lines, a golden file for `check`, or a Parquet file of their steps."""
 
 from __future__ import annotations
 
 import contextlib
-import os
+import io
 import sys
 import time
 from collections.abc import Iterator
@@ -11,19 +11,23 @@ from typing import IO
 
 import click
 
-from guardhook.commands import reading
+from guardhook.commands import outfile, reading
 from guardhook.commands.output import fail, say
-from guardhook.store import Filter
+from guardhook.store import Filter, Store, Trace
+
+PARQUET = "parquet"
 
 
 @click.command("export")
 @click.argument("trace_id", metavar="[ID]", required=False)
-@click.option("--format", "format", default="json", show_default=True, metavar="FORMAT", help="json, jsonl or golden.")
+@click.option(
+    "--format", "format", default="json", show_default=True, metavar="FORMAT", help="json, jsonl, golden or parquet."
+)
 @reading.filters
 @click.option("--all-projects", is_flag=True, help="Golden: of all projects, not only of the current one.")
 @click.option("--with-evals", is_flag=True, help="With the evaluations.")
 @click.option("--with-snapshots", is_flag=True, help="With what each step saw.")
-@click.option("--output", "path", metavar="FILE", help="Write to this file instead of stdout.")
+@click.option("--output", "-o", "path", metavar="FILE", help="Write to this file instead of stdout.")
 @reading.directory
 def command(
     trace_id: str | None,
@@ -42,12 +46,13 @@ def command(
 ) -> None:
     """Write traces out: one by its ID, or all that the filters leave.
 
-    json is one array, jsonl has one trace a line, golden is what `guardhook check` compares with (of the current project unless told otherwise).
+    json is one array, jsonl has one trace a line, golden is what `guardhook check` compares with (of the current project unless told otherwise),
+    parquet has one row per step and needs a FILE.
     """
     from guardhook.store import export
 
-    if format not in export.FORMATS:
-        fail(f"no format {format!r}; there are {', '.join(export.FORMATS)}")
+    if format not in (*export.FORMATS, PARQUET):
+        fail(f"no format {format!r}; there are {', '.join((*export.FORMATS, PARQUET))}")
     filters = (status, agent, tag, session, since, project)
     if trace_id is not None and (any(f is not None for f in filters) or all_projects):
         fail("an ID is one trace: filters don't go with it")
@@ -55,6 +60,8 @@ def command(
         fail("--project and --all-projects contradict each other")
     if path is not None and not path.strip():
         fail("--output needs a value")
+    if format == PARQUET:
+        _parquet_possible(path)
     golden = format == "golden"
     if golden and project is None and not all_projects and trace_id is None:
         project = "."
@@ -66,10 +73,15 @@ def command(
     with reading.opened(directory, False) as store:
         if trace_id is not None:
             chosen = Filter(ids=(store.get(trace_id).id,))
+        traces = _watched(store, chosen, quiet=path is None and sys.stdout.isatty())
+        if format == PARQUET and path is not None:
+            from guardhook.store import parquet
+
+            with outfile.binary(path) as target:
+                parquet.write(target, store, traces, evals=with_evals, snapshots=with_snapshots)
+            return
         with _target(path) as file:
-            done = export.write(
-                file.write, store, store.iterate(chosen), format, evals=with_evals, snapshots=with_snapshots
-            )
+            done = export.write(file.write, store, traces, format, evals=with_evals, snapshots=with_snapshots)
         if golden and path is not None:
             if not done.traces:
                 hint = " of this project (--all-projects takes all)" if project == "." else ""
@@ -78,36 +90,39 @@ def command(
                 say(f"{done.unfinished} of {done.traces} entries are not from completed runs")
 
 
+def _parquet_possible(path: str | None) -> None:
+    from guardhook.store import parquet
+
+    if path is None:
+        fail("a Parquet file is not text: --output FILE is needed")
+    try:
+        parquet.require()
+    except parquet.MissingLibrary as error:
+        fail(error.message, hints=["pip install 'guardhook[parquet]' adds it; the single-file executable does not carry it"])  # fmt: skip
+
+
+def _watched(store: Store, chosen: Filter, *, quiet: bool) -> Iterator[Trace]:
+    """The traces, with a bar for who waits at a terminal."""
+    bar = reading.Bar("exporting", least=2)
+    total = 0 if quiet or not sys.stderr.isatty() else store.traces(chosen, limit=0).total
+    for number, trace in enumerate(store.iterate(chosen)):
+        bar(number, total)
+        yield trace
+    bar(total, total)
+
+
 @contextlib.contextmanager
 def _target(path: str | None) -> Iterator[IO[str]]:
-    """Where to write. A file appears whole or not at all; a new one is for its owner only, since prompts are in it."""
+    """Where to write text. A file appears whole or not at all; a new one is for its owner only, since prompts are in it."""
     if path is None:
         yield sys.stdout
         sys.stdout.flush()
         return
-    final = os.path.realpath(path)
-    special = os.path.exists(final) and not os.path.isfile(final)
-    written = final if special else f"{final}.{os.getpid()}.tmp"
-    try:
-        mode = os.stat(final).st_mode & 0o777 if os.path.isfile(final) else 0o600
-        flags = os.O_WRONLY | (0 if special else os.O_CREAT | os.O_EXCL)
-        file = os.fdopen(os.open(written, flags, mode), "w", encoding="ascii")
-    except OSError as error:
-        fail(f"{path}: can't be written: {error.strerror}", code=1)
-    try:
-        with file:
-            yield file
-        if not special:
-            os.replace(written, final)
-    except OSError as error:
-        _drop(written, special)
-        fail(f"{path}: can't be written: {error.strerror}", code=1)
-    except BaseException:
-        _drop(written, special)
-        raise
-
-
-def _drop(path: str, special: bool) -> None:
-    if not special:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+    with outfile.binary(path) as file:
+        text = io.TextIOWrapper(file, encoding="ascii", newline="\n")
+        try:
+            yield text
+            text.flush()
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                text.detach()

@@ -35,6 +35,7 @@ from guardhook.views.text import Paint
 F = TypeVar("F", bound=Callable[..., Any])
 WIDTH = 80
 _SLOW_BYTES = 4 << 20
+_PATIENCE = 0.5  # seconds until a bar appears
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]
@@ -224,20 +225,24 @@ def _bytes(path: str) -> bytes:
 
 
 class Bar:
-    """Progress of a long catch-up on stderr, when that is a terminal."""
+    """Progress of long work on stderr, when that is a terminal. Short work shows nothing: less than `least` of it, or than half a second."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "reading the journal", *, least: int = _SLOW_BYTES) -> None:
+        self._what = what
+        self._least = least
         self._shown = False
+        self._from = time.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
-        if total < _SLOW_BYTES or not sys.stderr.isatty():
+        if total < self._least or not sys.stderr.isatty():
             return
         if done >= total:
             if self._shown:
                 sys.stderr.write("\r\x1b[K")
-        else:
+                self._shown = False
+        elif self._shown or time.monotonic() - self._from >= _PATIENCE:
             full = 30 * done // total
-            sys.stderr.write(f"\rreading the journal [{'#' * full}{'.' * (30 - full)}] {100 * done // total}%")
+            sys.stderr.write(f"\r{self._what} [{'#' * full}{'.' * (30 - full)}] {100 * done // total}%")
             self._shown = True
         sys.stderr.flush()
 

@@ -1,5 +1,5 @@
-"""Traces written out: `json` (one array), `jsonl` (one trace a line), `golden` (baselines for `check`). Memory does not grow with a trace
-in json, nor with the number of traces in any format.
+"""Traces written out: `json` (one array), `jsonl` (one trace a line), `golden` (baselines for `check`). Memory grows neither with the number of
+traces nor, but for golden, with their length. Parquet files are written by guardhook.store.parquet.
 
 A trace is its documented shape with `steps`; `evals` and each step's `snapshot` only when asked for.
 """
@@ -7,8 +7,6 @@ A trace is its documented shape with `steps`; `evals` and each step's `snapshot`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-
-import msgspec
 
 from guardhook.store import golden
 from guardhook.store.model import Trace
@@ -43,7 +41,7 @@ def write(
         if format == "golden" and trace.parent_trace_id is not None:
             continue
         if format == "jsonl":
-            _line(out, store, trace, evals, snapshots)
+            _document(out, store, trace, evals, snapshots, one_line=True)
         else:
             out("[\n  " if done.traces == 0 else ",\n  ")
             if format == "golden":
@@ -83,23 +81,10 @@ def _tail(store: Store, trace: Trace, evals: bool) -> dict[str, object]:
     return {"evals": [e.as_dict() for e in store.evaluations(trace)]} if evals else {}
 
 
-def _document(out: Write, store: Store, trace: Trace, evals: bool, snapshots: bool) -> None:
+def _document(out: Write, store: Store, trace: Trace, evals: bool, snapshots: bool, *, one_line: bool = False) -> None:
     from guardhook.store import steps_json
 
-    steps_json.write(
+    (steps_json.write_line if one_line else steps_json.write)(
         out, head(store, trace), trace.id, store.steps(trace), _tail(store, trace, evals),
         store.snapshots(trace) if snapshots else None,
     )  # fmt: skip
-
-
-def _line(out: Write, store: Store, trace: Trace, evals: bool, snapshots: bool) -> None:
-    """The indented document without its white space, which is never inside a string there."""
-    from guardhook.store.steps_json import ascii_json
-
-    parts: list[str] = []
-    _document(parts.append, store, trace, evals, snapshots)
-    text = "".join(parts)
-    try:
-        out(ascii_json(msgspec.json.format(text, indent=-1)) + "\n")
-    except (msgspec.MsgspecError, ValueError):
-        out("".join(line.strip() for line in text.split("\n")) + "\n")

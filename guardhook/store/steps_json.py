@@ -85,15 +85,44 @@ def pieces(
     """`{…head, "steps": […], …tail}` and a line feed. snapshots: in order of steps; each step then says its own or null."""
     text = pretty(head)
     yield text[: text.rindex("\n}")] + ',\n  "steps": ['
-    waiting = next(snapshots, None) if snapshots is not None else None
     before = "\n    "
-    for step in steps:
-        while waiting is not None and snapshots is not None and waiting.step_number < step.step_number:
-            waiting = next(snapshots, None)
-        own = waiting if waiting is not None and waiting.step_number == step.step_number else None
-        said = step_text(step, trace_id, own, with_snapshot=snapshots is not None)
+    for said in _texts(trace_id, steps, snapshots):
         yield before + said.replace("\n", "\n    ")
         before = ",\n    "
     yield "]" if before == "\n    " else "\n  ]"
     rest = pretty(tail)
     yield "," + rest[1:] + "\n" if tail else "\n}\n"
+
+
+def write_line(
+    out: Write,
+    head: dict[str, object],
+    trace_id: str,
+    steps: Iterable[Step],
+    tail: dict[str, object],
+    snapshots: Iterator[Snapshot] | None = None,
+) -> None:
+    """The same as one line of JSON, written step by step as well."""
+    out(_compact(pretty(head))[:-1] + ',"steps":[')
+    before = ""
+    for said in _texts(trace_id, steps, snapshots):
+        out(before + _compact(said))
+        before = ","
+    out("]," + _compact(pretty(tail))[1:] + "\n" if tail else "]}\n")
+
+
+def _compact(text: str) -> str:
+    """Indented ASCII JSON without its white space, which is never inside a string there."""
+    try:
+        return ascii_json(msgspec.json.format(text, indent=-1))
+    except (msgspec.MsgspecError, ValueError):
+        return "".join(line.strip() for line in text.split("\n"))
+
+
+def _texts(trace_id: str, steps: Iterable[Step], snapshots: Iterator[Snapshot] | None) -> Iterator[str]:
+    waiting = next(snapshots, None) if snapshots is not None else None
+    for step in steps:
+        while waiting is not None and snapshots is not None and waiting.step_number < step.step_number:
+            waiting = next(snapshots, None)
+        own = waiting if waiting is not None and waiting.step_number == step.step_number else None
+        yield step_text(step, trace_id, own, with_snapshot=snapshots is not None)

@@ -132,3 +132,79 @@ def test_mistakes(data: Path, words: list[str], status: int) -> None:
 def test_where_nothing_was_recorded_nothing_is_made(tmp_path: Path) -> None:
     result = run(tmp_path / "gh", "--output", str(tmp_path / "file"))
     assert result.exit_code == 1 and list(tmp_path.iterdir()) == []
+
+
+# --- parquet -------------------------------------------------------------------------------------------------------
+
+
+def table(path: Path) -> list[dict[str, object]]:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows: list[dict[str, object]] = parquet.read_table(path).to_pylist()
+    return rows
+
+
+def test_parquet_has_one_row_per_step_with_its_trace(data: Path, tmp_path: Path) -> None:
+    put(data, "trc_empty", started_at="whenever")
+    out = tmp_path / "x.parquet"
+    result = run(data, "--format", "parquet", "-o", str(out), "--with-evals", "--with-snapshots")
+    assert (result.exit_code, result.stdout) == (0, "") and stat.S_IMODE(out.stat().st_mode) == 0o600
+    rows = table(out)
+    traces = {t["id"]: t for t in map(json.loads, run(data, "--format", "jsonl", "--with-snapshots").stdout.splitlines())}  # fmt: skip
+    assert len(rows) == sum(max(1, len(t["steps"])) for t in traces.values())
+    for row in rows:
+        trace = traces[row["trace_id"]]
+        assert (row["trace_agent_name"], row["trace_status"], row["trace_evals"]) == (trace["agent_name"], trace["status"], "[]")  # fmt: skip
+        assert json.loads(str(row["trace_input"])) == trace["input"] and json.loads(str(row["trace_tags"])) == []
+        if row["step_number"] is None:
+            assert row["trace_id"] == "trc_empty" and row["trace_started_at"] is None and row["name"] is None
+            continue
+        step = trace["steps"][row["step_number"] - 1]
+        assert [row[k] for k in ("step_id", "step_type", "name", "error", "model", "duration_ms")] == [step[k] for k in ("id", "step_type", "name", "error", "model", "duration_ms")]  # fmt: skip
+        assert json.loads(str(row["input"])) == step["input"]
+        assert (None if row["snapshot"] is None else json.loads(str(row["snapshot"]))) == step["snapshot"]
+        assert row["started_at"].isoformat(timespec="milliseconds") == step["started_at"].replace("Z", "+00:00")  # type: ignore[attr-defined]
+
+
+def test_parquet_of_one_trace_and_of_none(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "x.parquet"
+    assert run(data, "trc_one", "--format", "parquet", "--output", str(out)).exit_code == 0
+    assert {r["trace_id"] for r in table(out)} == {"trc_one"}
+    assert run(data, "--agent", "nobody", "--format", "parquet", "--output", str(out)).exit_code == 0 and table(out) == []  # fmt: skip
+
+
+def test_parquet_is_written_in_row_groups(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = pytest.importorskip("pyarrow.parquet")
+    from guardhook.store import parquet
+
+    put(data, "trc_many", *({"input": {"n": n, "pad": "x" * 50}} for n in range(40)))
+    out = tmp_path / "x.parquet"
+    for name, most in (("GROUP_ROWS", 7), ("GROUP_CHARS", 400)):
+        with monkeypatch.context() as patch:
+            patch.setattr(parquet, name, most)
+            assert run(data, "trc_many", "--format", "parquet", "--output", str(out)).exit_code == 0
+        found = reader.ParquetFile(out)
+        assert found.num_row_groups > 4
+        assert [json.loads(i)["n"] for i in found.read().column("input").to_pylist()] == list(range(40))
+
+
+def test_parquet_needs_a_file_and_its_library(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(data, "--format", "parquet")
+    assert result.exit_code == 2 and "--output" in result.stderr
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    out = tmp_path / "x.parquet"
+    result = run(data, "--format", "parquet", "--output", str(out))
+    assert result.exit_code == 2 and "guardhook[parquet]" in result.stderr and not out.exists()
+
+
+def test_a_long_trace_is_one_line_of_jsonl_written_in_pieces(data: Path) -> None:
+    from guardhook.store import Filter, export, open_store
+
+    put(data, "trc_many", *({"input": {"text": "  a\n  b\\ \x7f" + HOSTILE}} for _ in range(50)), metadata={"k": "  v"})
+    pieces: list[str] = []
+    with open_store(explicit(str(data))) as store:
+        export.write(pieces.append, store, store.iterate(Filter(ids=("trc_many",))), "jsonl")
+        array: list[str] = []
+        export.write(array.append, store, store.iterate(Filter(ids=("trc_many",))), "json")
+    text = "".join(pieces)
+    assert len(pieces) > 50 and text.count("\n") == 1 and '": ' not in text and text.isascii()
+    assert [json.loads(text)] == json.loads("".join(array))
