@@ -72,12 +72,24 @@ class Counts:
     mended records were used although a field had the wrong type.
     """
 
-    __slots__ = ("duplicates", "imported", "malformed", "mended", "problems", "read", "skipped", "steps", "tokens")
+    __slots__ = (
+        "bytes",
+        "duplicates",
+        "imported",
+        "malformed",
+        "mended",
+        "problems",
+        "read",
+        "skipped",
+        "steps",
+        "tokens",
+    )
 
     def __init__(self) -> None:
         self.read = self.imported = self.skipped = self.malformed = self.mended = self.duplicates = 0
         self.steps = 0
         self.tokens = 0
+        self.bytes = 0  # read so far, for progress
         self.problems: list[Problem] = []
 
     def bad(self, file: str, line: int, reason: str) -> None:
@@ -105,7 +117,7 @@ class Importer(Protocol):
     """One format. A module fits that has `NAME`, `detect`, `files` and `read` at its top level, and a row in guardhook.intake.detect."""
 
     @property
-    def NAME(self) -> str:  # noqa: N802
+    def NAME(self) -> str:
         """The format's name, in lower case with hyphens: `--format`, metadata.source_format, and part of the journal file's name."""
 
     def detect(self, path: str, head: bytes) -> bool:

@@ -1,0 +1,225 @@
+"""`guardhook import`: runs that other programs wrote down become traces."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from guardhook.commands import reading
+from guardhook.commands.folders import resolve
+from guardhook.commands.output import fail, say
+
+if TYPE_CHECKING:
+    from guardhook.core.folders import Folders
+    from guardhook.intake.import_run import Result
+
+_PROBLEMS_SHOWN = 10
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.option("--format", "format_", metavar="FORMAT", help="The format of the files, where it is not recognised.")
+@click.option("--dry-run", is_flag=True, help="Say what would be imported; write nothing.")
+@click.option("--tags", metavar="LIST", help="Tags for all imported traces, with commas between.")
+@click.option("--replace", is_flag=True, help="Import again what was imported before and has changed since.")
+@click.option("--since", metavar="TIME", help="In folders: files changed since a date (2026-08-16) or for a while (30d).")  # fmt: skip
+@reading.as_json
+@reading.directory
+def command(
+    paths: tuple[str, ...],
+    format_: str | None,
+    dry_run: bool,
+    tags: str | None,
+    replace: bool,
+    since: str | None,
+    as_json: bool,
+    directory: str | None,
+) -> None:
+    """Import session logs of Claude Code, Codex and Gemini CLI, files or whole folders.
+
+    What was imported before and did not change is recognised without reading it.
+    """
+    from guardhook.intake import detect, import_run
+    from guardhook.store import StoreError
+
+    if format_ is not None and format_ not in detect.TABLE:
+        fail(f"no format {format_!r}; there are {', '.join(detect.TABLE)}", as_json=as_json)
+    if any(not path.strip() for path in paths):
+        fail("a path is empty", as_json=as_json)
+    folders = resolve(directory)
+    options = import_run.Options(
+        format_, dry_run, _tags(tags, as_json), replace, _since(since, as_json), _redaction(folders, as_json)
+    )
+    failed: list[Result] = []
+
+    def refused(path: str, why: str) -> None:
+        result = import_run.Result(path)
+        result.error = why
+        failed.append(result)
+
+    bar = _Bar()
+    found = import_run.collect(list(paths), options.since_us, refused)
+    results = list(failed)
+    try:
+        with import_run.Import(folders, options, forks=_Forks(folders), progress=bar) as work:
+            for result in work.run(found):
+                results.append(result)
+                if not as_json:
+                    bar.clear()
+                    _tell(result, dry_run, len(found) > 1)
+    except StoreError as error:
+        bar.clear()
+        fail(error.message, code=1, as_json=as_json)
+    bar.clear()
+    for result in failed if not as_json else []:
+        _tell(result, dry_run, True)
+    _finish(results, dry_run, as_json)
+
+
+def _finish(results: list[Result], dry_run: bool, as_json: bool) -> None:
+    from guardhook.intake.import_run import EMPTY, FAILED, UNKNOWN
+
+    bad = [r for r in results if r.status in (FAILED, UNKNOWN)]
+    if not bad and results and len(results) == 1 and results[0].status == EMPTY:
+        bad = results
+    counts: dict[str, int] = {}
+    for result in results:
+        counts[result.status] = counts.get(result.status, 0) + 1
+    if as_json:
+        reading.print_json({"ok": not bad, "dry_run": dry_run, "counts": counts, "files": [r.as_dict() for r in results]})  # fmt: skip
+    elif not results:
+        say("no session log was found there")
+    elif len(results) > 1:
+        click.echo(", ".join(f"{n:,} {_WORDS.get(s, s)}" for s, n in counts.items()))
+    if bad or not results:
+        raise SystemExit(1)
+
+
+_WORDS = {
+    "exists": "changed since they were imported (--replace takes them again)",
+    "empty": "without a step or prompt",
+    "unknown": "of an unknown format",
+}
+
+
+def _tell(result: Result, dry_run: bool, many: bool) -> None:
+    """One file, for a person."""
+    from guardhook.intake.import_run import EMPTY, EXISTS, FAILED, UNCHANGED, UNKNOWN
+    from guardhook.views.text import count, one_line
+
+    path = one_line(result.path)
+    if result.status in (FAILED, UNKNOWN):
+        say(f"{path}: {result.error}")
+    elif result.status == EMPTY:
+        say(f"{path}: neither a step nor a prompt in it; nothing was imported")
+    elif result.status == UNCHANGED:
+        if not many:
+            click.echo(f"{path}: unchanged, imported before as {result.runs[0].trace_id}")
+    elif result.status == EXISTS:
+        say(f"{path}: imported before as {result.runs[0].trace_id}, and changed since; --replace takes it again")
+    else:
+        done = {"imported": "would be imported", "replaced": "would be replaced"} if dry_run else {}
+        for run in result.runs:
+            tokens = "" if run.tokens is None else f", {count(run.tokens)} tokens"
+            click.echo(f"{run.trace_id}  {done.get(run.status, run.status)}: {count(run.steps)} steps{tokens}  {path}")
+            if run.hooks is not None:
+                click.echo(f"  hooks recorded the same session as {run.hooks}; both stay, with the session id in common")  # fmt: skip
+    _records(result, many)
+    for note in result.notes:
+        click.echo(f"  {one_line(note)}")
+
+
+def _records(result: Result, many: bool) -> None:
+    from guardhook.views.text import count
+
+    counts = result.counts
+    if counts is None or not counts.read:
+        return
+    if not many:
+        parts = [f"{count(counts.read)} records: {count(counts.imported)} used, {count(counts.skipped)} without content for a trace"]  # fmt: skip
+        parts += [f"{count(counts.duplicates)} of them repeated"] if counts.duplicates else []
+        parts += [f"{count(counts.malformed)} malformed"] if counts.malformed else []
+        parts += [f"{count(counts.mended)} with fields of a wrong type"] if counts.mended else []
+        click.echo("  " + ", ".join(parts))
+    for problem in counts.problems[:_PROBLEMS_SHOWN]:
+        place = f"line {problem.line}: " if problem.line else ""
+        say(f"  {problem.file}: {place}{problem.reason}")
+    if len(counts.problems) > _PROBLEMS_SHOWN:
+        say(f"  … {len(counts.problems) - _PROBLEMS_SHOWN} more such lines (--json tells them)")
+
+
+def _tags(text: str | None, as_json: bool) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    tags = tuple(dict.fromkeys(t.strip() for t in text.split(",") if t.strip()))
+    if not tags:
+        fail("--tags needs a value", as_json=as_json)
+    return tags
+
+
+def _since(text: str | None, as_json: bool) -> int | None:
+    if text is None:
+        return None
+    from guardhook.store import BadQuery, instants
+
+    try:
+        return instants.since(text, time.time_ns() // 1000)
+    except BadQuery as error:
+        fail(error.message, as_json=as_json)
+
+
+def _redaction(folders: Folders, as_json: bool) -> str:
+    from guardhook.journal.redact import MODES
+    from guardhook.policy import settings
+
+    try:
+        mode = settings.read(folders).get("capture.mode", "redacted")
+    except settings.SettingsError as error:
+        fail(str(error), as_json=as_json)
+    return mode if isinstance(mode, str) and mode in MODES else "redacted"
+
+
+class _Forks:
+    """Names the forks of a trace. The store is opened with the first question only."""
+
+    def __init__(self, folders: Folders) -> None:
+        self._folders = folders
+        self._known: dict[str, list[str]] | None = None
+
+    def __call__(self, trace: str) -> list[str]:
+        if self._known is None:
+            from guardhook.store import open_store
+
+            self._known = {}
+            with open_store(self._folders, on_notice=say) as store:
+                for found in store.iterate():
+                    if found.parent_trace_id is not None:
+                        self._known.setdefault(found.parent_trace_id, []).append(found.id)
+        return self._known.get(trace, [])
+
+
+class _Bar:
+    """Progress on stderr, when that is a terminal."""
+
+    def __init__(self) -> None:
+        self._on = sys.stderr.isatty()
+        self._shown = -1
+
+    def __call__(self, done: int, total: int) -> None:
+        if not self._on or total < 4 << 20:
+            return
+        percent = 100 * done // total
+        if percent != self._shown:
+            self._shown = percent
+            full = 30 * percent // 100
+            sys.stderr.write(f"\rimporting [{'#' * full}{'.' * (30 - full)}] {percent}%")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._on and self._shown >= 0:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._shown = -1

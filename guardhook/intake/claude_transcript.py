@@ -1,0 +1,438 @@
+"""Claude Code transcripts: `<config>/projects/<folder>/<session>.jsonl` and the files of its sub-agents beside it.
+
+The client writes one record per content block; a message's usage is repeated in each and counted once. Calls end where their result stands, sub-agents hang on
+an anchor step below the call that started them. Two passes: the first only until the prompt is found, which mostly is at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import msgspec
+
+from guardhook.intake import records
+from guardhook.intake.import_steps import Prompt, Steps, Turns, Usage, flatten, number
+from guardhook.intake.imports import Counts, Event, Identity, Run
+
+NAME = "claude-transcript"
+VERSION = "1"
+_SEEN_MOST = 1 << 17  # record ids that are remembered, to know repeated ones
+_ANCHORS_MOST = 4_096
+_TYPES = ("user", "assistant")
+_KNOWN = ("user", "assistant", "system", "attachment", "cost-state")  # kinds of records that are looked into
+_META_BYTES = 1 << 20
+
+Count = int | float | str | None
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: Count = None
+    output_tokens: Count = None
+    cache_creation_input_tokens: Count = None
+    cache_read_input_tokens: Count = None
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Any = None
+    tool_use_id: str | None = None
+    content: Any = None
+    is_error: bool | int | str | None = None
+
+
+class _Message(msgspec.Struct):
+    id: str | None = None
+    model: str | None = None
+    content: str | list[_Block] | None = None
+    usage: _Usage | None = None
+
+
+class _Decision(msgspec.Struct):
+    decision: str | None = None
+    source: str | None = None
+    reasonCode: str | None = None
+
+
+class _Attachment(msgspec.Struct):
+    type: str | None = None
+    prompt: Any = None
+    commandMode: str | None = None
+
+
+class _Record(msgspec.Struct):
+    type: str = ""
+    uuid: str | None = None
+    parentUuid: str | None = None
+    isSidechain: bool = False
+    agentId: str | None = None
+    timestamp: str | None = None
+    sessionId: str | None = None
+    version: str | None = None
+    cwd: str | None = None
+    gitBranch: str | None = None
+    isMeta: bool | None = None
+    isCompactSummary: bool | None = None
+    message: _Message | None = None
+    permissionDecision: _Decision | None = None
+    toolDenialKind: str | None = None
+    subtype: str | None = None
+    attachment: _Attachment | None = None
+    totalCostUSD: Count = None
+
+
+class _Meta(msgspec.Struct):
+    agentType: str | None = None
+    toolUseId: str | None = None
+    description: str | None = None
+
+
+_decoder = records.Decoder(_Record)
+_metas = records.Decoder(_Meta)
+
+
+def detect(path: str, head: bytes) -> bool:
+    """Records with a session and either a uuid or a type that only this client has."""
+    for raw in head.split(b"\n")[:40]:
+        if b'"sessionId"' not in raw or b'"projectHash"' in raw:
+            continue
+        if b'"parentUuid"' in raw and (b'"isSidechain"' in raw or b'"message"' in raw):
+            return b'"parts"' not in raw  # Qwen Code has similar records
+        if any(word in raw for word in (b'"queue-operation"', b'"last-prompt"', b'"atis-latch"', b'"file-history-snapshot"', b'"permission-mode"')):  # fmt: skip
+            return True
+    return b'"type":"summary"' in head[:200].replace(b" ", b"") and b'"leafUuid"' in head
+
+
+def files(path: str) -> list[str]:
+    """Transcripts of sub-agents, and what their `.meta.json` say of them."""
+    folder = f"{path.removesuffix('.jsonl')}/subagents"
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [f"{folder}/{name}" for name in names if name.endswith((".jsonl", ".meta.json"))]
+
+
+def read(path: str, fd: int, counts: Counts) -> Iterator[Run]:
+    """The one run of a transcript."""
+    first = _First(fd)
+    steps = Steps(counts)
+    start: dict[str, object] = {
+        "agent_name": "claude-code",
+        "agent_version": first.version,
+        "trigger": "user_message",
+        "status": "running",
+        "input": first.prompt.input(),
+        "session_id": first.session,
+        "dialect": "claude-code",
+        "project": first.cwd,
+        "metadata": {"source_format": NAME, "source_file": os.path.basename(path), "source_version": VERSION},
+    }
+    metadata = start["metadata"]
+    assert isinstance(metadata, dict)
+    for name, value in (("cwd", first.cwd), ("git_branch", first.branch)):
+        if value is not None:
+            metadata[name] = value
+    if first.stamp is not None:
+        start["started_at"] = first.stamp
+    reader = _Transcript(path, steps, counts, first)
+    yield Run(Identity(NAME, first.session, os.path.basename(path)), start, reader.events(fd), steps.us(first.stamp))
+
+
+def _conversation(record: _Record) -> str | list[_Block] | None:
+    return record.message.content if record.message is not None and record.type in _TYPES else None
+
+
+def turns(record: _Record) -> list[str]:
+    """What a user's record says that somebody may have typed, without blank texts."""
+    if record.type == "attachment":
+        queued = record.attachment
+        if queued is None or queued.type != "queued_command" or queued.commandMode != "prompt":
+            return []
+        said = flatten(queued.prompt)
+        return [said] if said.strip() else []
+    if record.type != "user" or record.isMeta or record.isCompactSummary or record.message is None:
+        return []
+    content = record.message.content
+    if isinstance(content, str):
+        return [content] if content.strip() else []
+    return [b.text for b in content or () if b.type == "text" and b.text and b.text.strip()]
+
+
+class _First:
+    """What the beginning of a file tells: session, version, place, the prompt. Reads until the prompt is found."""
+
+    def __init__(self, fd: int) -> None:
+        self.session: str | None = None
+        self.version: str | None = None
+        self.cwd: str | None = None
+        self.branch: str | None = None
+        self.stamp: str | None = None
+        self.side: bool | None = None  # the file is a sub-agent's own
+        self.prompt = Prompt()
+        clock = Steps(Counts())
+        for _, raw in records.lines(fd):
+            record = None if raw is None else _decoder.decode(raw)[0]
+            if record is None:
+                continue
+            self.session = self.session or record.sessionId or None
+            self.version = self.version or record.version or None
+            self.cwd = self.cwd or record.cwd or None
+            self.branch = self.branch or record.gitBranch or None
+            if record.type not in _TYPES and record.type != "attachment":
+                continue
+            self.stamp = self.stamp or clock.seen(record.timestamp)
+            if record.type in _TYPES and self.side is None:
+                self.side = record.isSidechain
+            if record.isSidechain and not self.side:
+                continue
+            for text in turns(record):
+                if not self.prompt.found:
+                    self.prompt.add(text)
+            if self.prompt.found and self.session and self.cwd:
+                break
+
+
+class _Transcript:
+    """The main pass: records become events."""
+
+    def __init__(self, path: str, steps: Steps, counts: Counts, first: _First) -> None:
+        self.path = path
+        self.steps = steps
+        self.counts = counts
+        self.side = bool(first.side)
+        self.turns = Turns(first.prompt)
+        self.usage = Usage()
+        self.told: tuple[str | None, _Usage] | None = None
+        self.cost: float | None = None
+        self.compacted = 0
+        self.seen: dict[int, None] = {}
+        self.anchors: dict[str, int] = {}
+        self.spawned: dict[str, int] = {}  # call -> its step, for the calls that started sub-agents
+
+    def events(self, fd: int) -> Iterator[Event]:
+        """All events of the file and of its sub-agents, the end included."""
+        agents = _agents(self.path)
+        wanted = {meta.toolUseId for _, meta in agents if meta.toolUseId}
+        for record in self._records(self.path, fd):
+            parent = None
+            main = self.side or not record.isSidechain
+            if not main:
+                if record.agentId is None and record.parentUuid is None and record.type == "user":
+                    self.anchors.pop("", None)  # an older client's sub-agent begins
+                if record.type == "assistant":
+                    parent = yield from self._anchor(record.agentId or "", None, None, None, record.timestamp)
+            for event in self._record(record, main, parent):
+                if event.type == "trace.step_start" and wanted:
+                    self._spawns(event, wanted)
+                yield event
+        for file, meta in agents:
+            yield from self._agent(file, meta)
+        yield from self.steps.end(tokens=self.usage.total if self.usage.kinds else None, cost=self.cost, metadata=self._metadata())  # fmt: skip
+
+    def _spawns(self, event: Event, wanted: set[str]) -> None:
+        own = event.fields.get("metadata")
+        call = own.get("call") if isinstance(own, dict) else None
+        if isinstance(call, str) and call in wanted:
+            step = event.fields["step_number"]
+            assert isinstance(step, int)
+            self.spawned[call] = step
+
+    def _metadata(self) -> dict[str, object]:
+        out = self.turns.metadata()
+        if self.usage.kinds:
+            out["usage"] = self.usage.kinds
+        if self.compacted:
+            out["compacted"] = self.compacted
+        return out
+
+    def _records(self, path: str, fd: int) -> Iterator[_Record]:
+        """The records of one file; each is counted as read, and as malformed when it is none."""
+        name, counts = os.path.basename(path), self.counts
+        for line, raw in records.lines(fd):
+            counts.read += 1
+            counts.bytes += 0 if raw is None else len(raw) + 1
+            if raw is None:
+                counts.bad(name, line, f"longer than {records.LINE_BYTES >> 20} MiB")
+                continue
+            record, wrong = _decoder.decode(raw)
+            if record is None:
+                counts.bad(name, line, wrong)
+                continue
+            if wrong and record.type in _KNOWN:
+                counts.mended += 1
+                counts.note(name, line, wrong)
+            if record.uuid is not None and self._again(record.uuid):
+                counts.duplicates += 1
+                counts.skipped += 1
+                continue
+            yield record
+
+    def _again(self, uuid: str) -> bool:
+        mark = hash(uuid)
+        if mark in self.seen:
+            return True
+        self.seen[mark] = None
+        if len(self.seen) > _SEEN_MOST:
+            del self.seen[next(iter(self.seen))]
+        return False
+
+    def _record(self, record: _Record, main: bool, parent: int | None) -> Iterator[Event]:
+        """What one record gives. Counts it as imported or skipped."""
+        used = False
+        if record.type == "assistant":
+            for event in self._assistant(record, main, parent):
+                used = True
+                yield event
+        elif record.type in ("user", "attachment"):
+            stamp = self.steps.seen(record.timestamp)
+            for text in turns(record):
+                used = True
+                if main:
+                    self.turns.add(text)
+            content = _conversation(record)
+            if isinstance(content, list):
+                for block in content:
+                    if block.type == "tool_result" and block.tool_use_id and self.steps.is_open(block.tool_use_id):
+                        used = True
+                        yield self._result(record, block, stamp)
+        elif record.type == "system" and record.subtype == "compact_boundary":
+            self.compacted += 1
+            used = True
+        elif record.type == "cost-state":
+            cost = record.totalCostUSD
+            if isinstance(cost, (int, float)) and 0 <= cost < 1e9:
+                self.cost = float(cost)
+                used = True
+        if used:
+            self.counts.imported += 1
+        else:
+            self.counts.skipped += 1
+
+    def _assistant(self, record: _Record, main: bool, parent: int | None) -> Iterator[Event]:
+        message = record.message
+        stamp = self.steps.seen(record.timestamp)
+        if message is None:
+            return
+        tokens = self._tokens(message)
+        content = message.content
+        blocks = [_Block("text", content)] if isinstance(content, str) else content or []
+        own: dict[str, object] | None = None if record.agentId is None else {"agent_id": record.agentId}
+        steps = self.steps
+        for block in blocks:
+            if block.type == "tool_use":
+                yield steps.call(
+                    block.id, block.name or "tool", stamp, input=block.input, parent=parent, model=message.model, tokens=tokens, metadata=own
+                )  # fmt: skip
+            elif block.type == "text" and block.text:
+                if main:
+                    steps.last_text = block.text
+                yield steps.step(
+                    "output", "assistant_message", stamp, output={"text": block.text}, parent=parent, model=message.model, tokens=tokens, metadata=own
+                )  # fmt: skip
+            elif block.type == "thinking":
+                yield steps.step(
+                    "thought", "thinking", stamp, output={"text": block.thinking or ""}, parent=parent, model=message.model, tokens=tokens, metadata=own
+                )  # fmt: skip
+            else:
+                continue
+            tokens = None
+
+    def _tokens(self, message: _Message) -> int | None:
+        usage = message.usage
+        if usage is None:
+            return None
+        if message.id is not None and (message.id, usage) == self.told:  # the next block of the same message
+            return None
+        self.told = (message.id, usage)
+        return self.usage.add(
+            message.id,
+            {
+                "input": number(usage.input_tokens),
+                "output": number(usage.output_tokens),
+                "cache_creation": number(usage.cache_creation_input_tokens),
+                "cache_read": number(usage.cache_read_input_tokens),
+            },
+        )
+
+    def _result(self, record: _Record, block: _Block, stamp: str | None) -> Event:
+        text = flatten(block.content)
+        failed = block.is_error in (True, 1, "true", "1")
+        metadata: dict[str, object] = {}
+        decision = record.permissionDecision
+        if decision is not None and decision.decision is not None:
+            metadata["permission"] = {"decision": decision.decision, "source": decision.source, "reason": decision.reasonCode}  # fmt: skip
+            if decision.decision == "reject":
+                metadata["blocked"] = True
+        if record.toolDenialKind is not None:
+            metadata["denial"] = record.toolDenialKind
+            metadata["blocked"] = True
+        assert block.tool_use_id is not None
+        error = (text or "tool failed") if failed else None
+        return self.steps.result(block.tool_use_id, stamp, {"result": text}, error, metadata)
+
+    def _anchor(
+        self, agent: str, kind: str | None, cause: int | None, prompt: str | None, stamp: str | None
+    ) -> Generator[Event, None, int]:
+        """The step that a sub-agent's steps hang on; made with its first answer."""
+        found = self.anchors.get(agent)
+        if found is not None:
+            return found
+        number = self.steps.next
+        metadata: dict[str, object] = {"hook_anchor": 1, "agent_id": agent or None, "agent_type": kind}
+        self.anchors[agent] = number
+        if len(self.anchors) > _ANCHORS_MOST:
+            del self.anchors[next(iter(self.anchors))]
+        yield self.steps.step(
+            "thought", f"subagent:{kind or agent.removeprefix('agent-') or 'sidechain'}", self.steps.seen(stamp),
+            input=None if prompt is None else {"prompt": prompt}, parent=cause, cause=cause,
+            metadata={k: v for k, v in metadata.items() if v is not None},
+        )  # fmt: skip
+        return number
+
+    def _agent(self, file: str, meta: _Meta) -> Iterator[Event]:
+        """The steps of one sub-agent's file; no anchor when it has none."""
+        name = os.path.basename(file)
+        try:
+            fd = records.open_file(file)
+        except OSError as error:
+            self.counts.note(name, 0, f"can't be read: {error.strerror or error}")
+            return
+        try:
+            anchor: int | None = None
+            prompt: str | None = None
+            for record in self._records(file, fd):
+                if anchor is None and record.type == "user":
+                    prompt = prompt or next(iter(turns(record)), None)
+                if anchor is None and record.type == "assistant":
+                    agent = record.agentId or name.removesuffix(".jsonl").removeprefix("agent-")
+                    cause = self.spawned.get(meta.toolUseId or "")
+                    anchor = yield from self._anchor(agent, meta.agentType, cause, prompt, record.timestamp)
+                yield from self._record(record, False, anchor)
+        finally:
+            os.close(fd)
+
+
+def _agents(path: str) -> list[tuple[str, _Meta]]:
+    """The sub-agents' transcripts, and what is known of each."""
+    found = []
+    for file in files(path):
+        if file.endswith(".jsonl"):
+            found.append((file, _meta(file.removesuffix(".jsonl") + ".meta.json")))
+    return found
+
+
+def _meta(file: str) -> _Meta:
+    try:
+        fd = records.open_file(file)
+    except OSError:
+        return _Meta()
+    try:
+        return _metas.decode(os.pread(fd, _META_BYTES, 0))[0] or _Meta()
+    finally:
+        os.close(fd)

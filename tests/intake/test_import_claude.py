@@ -1,0 +1,226 @@
+"""`guardhook import` of Claude Code's transcripts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from import_rig import Rig
+
+SESSION = "00000000-0000-4000-8000-000000000042"
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+class Talk:
+    """Records of a session, one second apart."""
+
+    def __init__(self) -> None:
+        self.records: list[object] = []
+
+    def add(self, kind: str, content: object, **more: object) -> Talk:
+        number = len(self.records)
+        message = more.pop("message", {})
+        assert isinstance(message, dict)
+        self.records.append({
+            "type": kind, "uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None, "isSidechain": False, "sessionId": SESSION,
+            "timestamp": f"2026-11-30T10:00:{number:02d}.000Z", "version": "2.1.332", "cwd": "/home/user/project", "gitBranch": "main",
+            "message": {"role": kind, "content": content, **message}, **more,
+        })  # fmt: skip
+        return self
+
+    def user(self, content: object, **more: object) -> Talk:
+        return self.add("user", content, **more)
+
+    def says(self, *blocks: object, id: str = "msg_1", usage: object = None, **more: object) -> Talk:
+        for block in blocks:
+            self.add("assistant", [block], message={"id": id, "model": "claude-opus-5-5", "usage": usage or {"input_tokens": 10, "output_tokens": 5}}, **more)  # fmt: skip
+        return self
+
+    def result(self, call: str, content: object, **more: object) -> Talk:
+        block = {"type": "tool_result", "tool_use_id": call, "content": content}
+        error = more.pop("is_error", None)
+        return self.user([block if error is None else {**block, "is_error": error}], **more)
+
+
+def text(words: str) -> dict[str, object]:
+    return {"type": "text", "text": words}
+
+
+def use(call: str, name: object = "Bash", given: object = None) -> dict[str, object]:
+    return {"type": "tool_use", "id": call, "name": name, "input": {"command": "ls"} if given is None else given}
+
+
+def test_a_captured_session_with_its_sub_agent(rig: Rig) -> None:
+    ran = rig.import_(rig.fixture("claude/session.jsonl"))
+    assert ran.status == 0
+    trace = rig.trace()
+    assert trace.agent_name == "claude-code" and trace.agent_version == "2.1.332" and trace.dialect == "claude-code"
+    assert trace.status == "completed" and trace.trigger == "user_message"
+    assert trace.session_id == "00000000-0000-4000-8000-000000000001"
+    assert trace.started_at == "2026-11-30T00:41:01.167Z" and trace.ended_at == "2026-11-30T00:41:04.389Z"
+    assert trace.output == {"text": "really fin"}
+    # What the client itself counted: 165 + 660 + 4995 + 3330, the sub-agent's included.
+    assert trace.total_tokens == 9150
+    assert trace.total_cost_usd == pytest.approx(0.031509)
+    assert trace.metadata["usage"] == {"input": 165, "output": 660, "cache_creation": 3330, "cache_read": 4995}
+    assert trace.metadata["source_format"] == "claude-transcript" and trace.metadata["source_file"] == "session.jsonl"
+    steps = rig.steps()
+    assert sum(s.tokens_used or 0 for s in steps) == 9150
+    assert all(s.started_at and s.started_at.startswith("2026-11-30T00:41:0") for s in steps)
+    assert {s.model for s in steps if s.step_type == "tool_call"} == {"claude-opus-5-5"}
+    first = next(s for s in steps if s.step_type == "tool_call")
+    assert first.output == {"result": "hi"} and first.duration_ms is not None and first.ended_at is not None
+    denied = next(s for s in steps if s.metadata.get("blocked"))
+    assert denied.error == "PreToolUse:Bash hook error: R-deny"
+    assert denied.metadata["permission"] == {"decision": "reject", "source": "hook", "reason": "hook:PreToolUse"}
+    anchor = next(s for s in steps if s.name == "subagent:general-purpose")
+    spawner = next(s for s in steps if s.metadata.get("call") == "toolu_main09_0")
+    assert anchor.parent_step_number == anchor.caused_by_step_number == spawner.step_number
+    inner = [s for s in steps if s.parent_step_number == anchor.step_number]
+    assert [(s.step_type, s.name) for s in inner] == [("tool_call", "Bash"), ("output", "assistant_message")]
+    assert inner[0].metadata["agent_id"] == "a0000000000000001"
+
+
+def test_an_older_client(rig: Rig) -> None:
+    rig.import_(rig.fixture("claude/older.jsonl"))
+    trace = rig.trace()
+    assert trace.agent_version == "2.1.197"
+    assert [s.name for s in rig.steps() if s.metadata.get("hook_anchor")] == ["subagent:a0000000000000001"]
+
+
+def test_records_add_up(rig: Rig) -> None:
+    for name in ("session", "older", "compacted"):
+        file = rig.import_(rig.fixture(f"claude/{name}.jsonl")).file
+        records = file["records"]
+        assert records["read"] == records["imported"] + records["skipped"] + records["malformed"]
+        assert records["malformed"] == records["mended"] == 0 and not file["problems"]
+
+
+def test_usage_is_counted_once_with_the_largest_that_was_told(rig: Rig) -> None:
+    talk = Talk().user("do it")
+    talk.says({"type": "thinking", "thinking": "hm"}, usage={"input_tokens": 10, "output_tokens": 1})
+    talk.says(text("ok"), use("t1"), usage={"input_tokens": "10", "output_tokens": 8, "cache_read_input_tokens": 100})
+    talk.says(text("bye"), id="msg_2", usage={"input_tokens": -5, "output_tokens": 2})
+    rig.import_(rig.write("s.jsonl", *talk.records))
+    assert rig.trace().total_tokens == 10 + 8 + 100 + 2
+    assert [s.tokens_used for s in rig.steps()] == [11, 107, None, 2]
+
+
+def test_prompts_are_told_from_envelopes(rig: Rig) -> None:
+    talk = (
+        Talk()
+        .user("   ")
+        .user("<command-name>/clear</command-name>")
+        .user("[SYSTEM NOTIFICATION - x")
+        .user("fix the test")
+    )
+    talk.user([text("<system-reminder>x</system-reminder>"), text("and the other")]).user("expanded", isMeta=True)
+    talk.user("summary", isCompactSummary=True).says(text("done"))
+    rig.import_(rig.write("s.jsonl", *talk.records))
+    trace = rig.trace()
+    assert trace.input == {"prompt": "fix the test"}
+    assert trace.metadata["preamble_prompts"] == ["<command-name>/clear</command-name>", "[SYSTEM NOTIFICATION - x"]
+    assert trace.metadata["follow_up_prompts"] == ["<system-reminder>x</system-reminder>", "and the other"]
+
+
+def test_only_envelopes_then_the_first_is_the_prompt(rig: Rig) -> None:
+    rig.import_(rig.write("s.jsonl", *Talk().user("<command-name>/x</command-name>").user("<b>").records))
+    trace = rig.trace()
+    assert trace.input == {"prompt": "<command-name>/x</command-name>"}
+    assert trace.metadata["follow_up_prompts"] == ["<b>"] and trace.step_count == 0
+
+
+def test_a_prompt_that_was_queued_while_the_agent_worked(rig: Rig) -> None:
+    talk = Talk().user("go").says(text("…"))
+    talk.records.append({"type": "attachment", "uuid": "q", "sessionId": SESSION, "attachment": {"type": "queued_command", "commandMode": "prompt", "prompt": "also this"}})  # fmt: skip
+    rig.import_(rig.write("s.jsonl", *talk.records))
+    assert rig.trace().metadata["follow_up_prompts"] == ["also this"]
+
+
+def test_failures_of_tools(rig: Rig) -> None:
+    talk = Talk().user("go").says(use("t1"), use("t2"), use("t3", None), use("t4", given="text"))
+    talk.result("t1", "", is_error=True).result("t2", [text("a"), text("b")], is_error="true").result(
+        "t3", None
+    ).result("nobody's", "x")
+    rig.import_(rig.write("s.jsonl", *talk.records))
+    first, second, third, fourth = rig.steps()
+    assert first.error == "tool failed" and second.error == "a\nb"
+    assert third.name == "tool" and third.error is None and third.output == {"result": ""}
+    assert fourth.ended_at is None and fourth.input == "text"
+    assert rig.trace().metadata["unanswered"] == 1
+
+
+def test_times_of_a_call(rig: Rig) -> None:
+    rig.import_(rig.write("s.jsonl", *Talk().user("go").says(use("t1")).user("more").result("t1", "x").records))
+    (step,) = rig.steps()
+    assert (step.started_at, step.ended_at, step.duration_ms) == (
+        "2026-11-30T10:00:01.000Z",
+        "2026-11-30T10:00:03.000Z",
+        2000,
+    )
+
+
+def test_secrets_are_taken_out(rig: Rig) -> None:
+    token = "ghp_" + "a1B2" * 9
+    talk = Talk().user(f"use {token}").says(text("fine"), use("t1", given={"password": "hunter2", "command": "ls"}))
+    talk.result("t1", f"header\n{token}\n")
+    rig.import_(rig.write("s.jsonl", *talk.records))
+    (file,) = rig.journal()
+    assert token not in file.read_text() and "hunter2" not in file.read_text()
+    assert "header" in str(rig.steps()[1].output)
+
+
+def test_old_clients_keep_sub_agents_in_the_same_file(rig: Rig) -> None:
+    talk = Talk().user("go").says(use("t1", "Task"))
+    talk.user("inner prompt", isSidechain=True, parentUuid=None).says(use("t2"), id="s1", isSidechain=True).result(
+        "t2", "x", isSidechain=True
+    )
+    talk.user("another", isSidechain=True, parentUuid=None).says(text("inner"), id="s2", isSidechain=True).result(
+        "t1", "done"
+    ).says(text("end"), id="m2")
+    rig.import_(rig.write("s.jsonl", *talk.records))
+    steps = rig.steps()
+    assert [(s.name, s.parent_step_number) for s in steps] == [
+        ("Task", None), ("subagent:sidechain", None), ("Bash", 2), ("subagent:sidechain", None), ("assistant_message", 4), ("assistant_message", None),
+    ]  # fmt: skip
+    trace = rig.trace()
+    assert trace.output == {"text": "end"} and "follow_up_prompts" not in trace.metadata
+
+
+def test_a_sub_agents_file_alone_is_a_run_of_its_own(rig: Rig) -> None:
+    whole = rig.fixture("claude/session.jsonl")
+    rig.import_(whole)
+    alone = rig.import_(whole.with_suffix("") / "subagents" / "agent-a0000000000000001.jsonl")
+    assert alone.file["status"] == "imported"
+    assert len(rig.traces()) == 2
+    # In a folder it belongs to its session.
+    assert len(rig.import_(rig.files).files) == 1
+
+
+def test_a_sub_agents_file_without_steps_makes_no_anchor(rig: Rig) -> None:
+    path = rig.write("s.jsonl", *Talk().user("go").says(text("x")).records)
+    rig.write("s/subagents/agent-1.jsonl", {"type": "user", "isSidechain": True, "sessionId": SESSION, "uuid": "z", "message": {"role": "user", "content": "p"}})  # fmt: skip
+    ran = rig.import_(path)
+    assert [s.name for s in rig.steps()] == ["assistant_message"]
+    assert ran.file["records"]["read"] == 3
+
+
+def test_repeated_records_count_once(rig: Rig) -> None:
+    talk = Talk().user("go").says(text("x"))
+    ran = rig.import_(rig.write("s.jsonl", *talk.records, *talk.records))
+    assert ran.file["records"]["duplicates"] == 2
+    assert [s.name for s in rig.steps()] == ["assistant_message"]
+
+
+def test_parents_in_a_circle_do_no_harm(rig: Rig) -> None:
+    talk = Talk().user("go", parentUuid="u1").says(text("x"), parentUuid="u0")
+    assert rig.import_(rig.write("s.jsonl", *talk.records)).status == 0
+    assert len(rig.steps()) == 1
