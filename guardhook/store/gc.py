@@ -78,7 +78,7 @@ def collect(
         due = (before is not None and session.last < before) or (most_bytes is not None and left > most_bytes)
         if not due:
             continue
-        if session.last >= live or not (dry_run or _remove(folders, session, first=not removed)):
+        if session.last >= live or not (dry_run or remove(folders, session, first=not removed)):
             skipped += 1
             continue
         removed.append(session)
@@ -86,8 +86,8 @@ def collect(
     return Report(removed, skipped, len(everything) - len(removed), total, total - left)
 
 
-def _remove(folders: Folders, session: Session, *, first: bool) -> bool:
-    """Removes one session unless it is in use. Raises Unusable."""
+def remove(folders: Folders, session: Session, *, first: bool) -> bool:
+    """Removes one session unless it is in use, and gives whether it did. first: the journal's generation is raised before. Raises Unusable."""
     journal = folders.journal
     files = [f"{journal}/{day}/{session.key}{behind.SUFFIX}" for day in session.days]
     held = write.Session(journal, session.key, "", "")

@@ -24,6 +24,7 @@ from guardhook.store.model import Step, Trace
 from guardhook.store.query import Store
 
 _OWN = "guard_check"  # our own steps
+_NOWHERE = "/unknown"  # where a step ran whose folder was not recorded; not where we stand, whose project has nothing to do with it
 _SPOILT = ("redacted", "cut")
 
 
@@ -88,8 +89,7 @@ def _step(trace: Trace, step: Step, spoilt: str | None, one: backtest.Judge, pol
     if step.output_json is not None:
         given["output"] = step.output
     cwd = trace.metadata.get("cwd") or trace.project
-    if isinstance(cwd, str):
-        given["cwd"] = cwd
+    given["cwd"] = cwd if isinstance(cwd, str) else _NOWHERE
     try:
         event = event_of(given)
     except PayloadError:
