@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 def main() -> None:
     """Console script `guardhook`."""
@@ -40,10 +44,10 @@ def run(words: list[str]) -> None:
         sys.exit(1)
 
 
-def _redaction() -> tuple[object, ...]:
+def _redaction(custom: Sequence[str], off: Sequence[str]) -> tuple[object, ...]:
     from guardhook.journal.rules import freeze_rules
 
-    return freeze_rules()
+    return freeze_rules(custom, off)
 
 
 def hook(words: list[str]) -> None:

@@ -218,11 +218,11 @@ def recompile(directory: str | None, warnings: list[str]) -> None:
 
     What goes wrong here, the hook finds out for itself.
     """
-    from guardhook.commands.policy import redaction_rows
+    from guardhook.journal.rules import freeze_rules
     from guardhook.policy import compile as compiler
 
     try:
-        result = compiler.compile_main(resolve(directory), redact=redaction_rows())
+        result = compiler.compile_main(resolve(directory), redact=freeze_rules)
         compiler.write(result)
     except (compiler.CompileError, OSError) as error:
         warnings.append(f"the policies could not be compiled yet: {error}")

@@ -23,13 +23,6 @@ def command() -> None:
 command.add_command(new)
 
 
-def redaction_rows() -> tuple[object, ...]:
-    """The journal's redaction rules, frozen into the compiled policies so that the hook need not build them."""
-    from guardhook.journal.rules import freeze_rules
-
-    return tuple(freeze_rules())
-
-
 @command.command(name="compile")
 @click.option("--dir", "directory", metavar="DIR", help="One folder for configuration, policies and journal.")
 @click.option("--config", hidden=True)
@@ -48,6 +41,7 @@ def compile_(
     as_json: bool,
 ) -> None:
     """Check all policy files and put them into the form that the hook reads."""
+    from guardhook.journal.rules import freeze_rules
     from guardhook.policy import compile as compiler
 
     if project is not None and not to_stdout and not os.path.isdir(project):
@@ -58,7 +52,7 @@ def compile_(
         folders = resolve(directory)
         if system:
             folders.system = os.path.abspath(system)
-    results = [compiler.compile_main(folders, redact=redaction_rows())]
+    results = [compiler.compile_main(folders, redact=freeze_rules)]
     if project is not None:
         if to_stdout:
             results.clear()

@@ -242,7 +242,7 @@ def _record(
             posix.stat(where.data)  # a folder that was named and does not exist is not made
         answer = Answer(status, final.encode())
         data = record.data_of(event, verdict, answer, base, effects, no_input=False, behind_launcher=False)
-        outcome = record.append(where.journal, event, None, data, limits.JOURNAL_LOCK_ENFORCING, time.time_ns())
+        outcome = record.append(where.journal, event, None, data, limits.JOURNAL_LOCK_ENFORCING, time.time_ns(), base)
     except Exception as error:
         return type(error).__name__
     return printable(outcome.note or "no reason is known") if outcome.state == "nowhere" else None

@@ -186,7 +186,7 @@ class Hook:
             no_input=self.options.no_input,
             behind_launcher=self.options.verdict_fd is not None,
         )
-        outcome = record.append(self.folders.journal, event, self.root, data, budget, self.now)
+        outcome = record.append(self.folders.journal, event, self.root, data, budget, self.now, self.compiled)
         if outcome.state == "nowhere" and self.judged() and not self.options.allow_empty:
             from guardhook.gate.judge import blocks, fault
 
@@ -294,7 +294,9 @@ class Hook:
                 no_input=self.options.no_input,
                 behind_launcher=self.options.verdict_fd is not None,
             )
-            record.append(self.folders.journal, event, None, data, limits.JOURNAL_LOCK_OBSERVING, self.now)
+            record.append(
+                self.folders.journal, event, None, data, limits.JOURNAL_LOCK_OBSERVING, self.now, self.compiled
+            )
         except Exception:
             return
 

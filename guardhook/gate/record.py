@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posix
+import time
 
 from guardhook.core.event import Event
 from guardhook.journal import line, redact, write
@@ -48,15 +49,26 @@ def data_of(
 
 
 def append(
-    journal: str, event: Event, root: str | None, data: dict[str, object], budget: float, now: int
+    journal: str,
+    event: Event,
+    root: str | None,
+    data: dict[str, object],
+    budget: float,
+    now: int,
+    compiled: Compiled | None = None,
 ) -> write.Outcome:
-    """One line in the session's journal file. Never raises: what fails is in the outcome. budget in seconds, now in ns."""
+    """One line in the session's journal file, and the audit trail's part where compiled says that there is one. Never raises: what fails is in the outcome.
+
+    budget in seconds, for both; now in ns.
+    """
     if _paused(journal.rpartition("/")[0]):
         data["paused"] = True
         verdict = data.get("verdict")
         if isinstance(verdict, dict) and verdict.get("mode") == "enforce":
             verdict["mode"] = "paused"  # a fault, which blocks all the same
-    return write.append(
+    audit = None if compiled is None else compiled.config.get("audit")
+    started = time.monotonic()
+    outcome = write.append(
         journal,
         write.Record(
             type="hook.received",
@@ -71,6 +83,12 @@ def append(
         ),
         budget=budget,
     )
+    if isinstance(audit, dict) and outcome.state != "nowhere":
+        from guardhook.journal import audit as trail
+
+        left = budget - (time.monotonic() - started)
+        trail.take(audit, journal, event, data, now, outcome, left)
+    return outcome
 
 
 def _paused(data_folder: str) -> bool:

@@ -110,7 +110,7 @@ def prepare(folders: Folders) -> None:
         compiled.load(folders)
     except compiled.CompiledError:
         with suppress(Exception):
-            compiler.write(compiler.compile_main(folders, redact=freeze_rules()))
+            compiler.write(compiler.compile_main(folders, redact=freeze_rules))
 
 
 def _place(folders: Folders, base: Path, items: list[Item], shared: bool) -> Placed:

@@ -8,13 +8,15 @@ Order counts: a rule sees what the rules before it left. Patterns use bounded or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import regex
 
+from guardhook.core.folders import Folders
 from guardhook.core.restore import freeze
 from guardhook.journal.redact import Row
+from guardhook.policy.regexes import secret_problem
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -365,10 +367,10 @@ RULES: tuple[Rule, ...] = (
 )  # fmt: skip
 
 
-def freeze_rules(custom: Sequence[str] = (), *, without: Iterable[str] = ()) -> tuple[Row, ...]:
+def freeze_rules(custom: Sequence[str] = (), without: Sequence[str] = ()) -> tuple[Row, ...]:
     """The rows that the hook uses. custom: a user's own patterns (label `custom`, run last); without: names of rules to leave out.
 
-    Raises RuleError for a pattern that doesn't compile, matches the empty text, or uses named lists.
+    Raises RuleError for a pattern that doesn't compile, matches the empty text or uses named lists.
     """
     left_out = frozenset(without)
     rows: list[Row] = []
@@ -377,12 +379,24 @@ def freeze_rules(custom: Sequence[str] = (), *, without: Iterable[str] = ()) -> 
             frozen = None if rule.pattern is None else freeze(regex.compile(rule.pattern, regex.V0))
             rows.append((rule.name, rule.where, rule.gates, rule.anchors or rule.gates, frozen, rule.group))
     for text in custom:
-        try:
-            pattern = regex.compile(text, regex.V0)
-            frozen = freeze(pattern)
-        except (regex.error, ValueError) as error:
-            raise RuleError(f"the redaction pattern {text!r} can't be used: {error}") from None
-        if pattern.search("") is not None:
-            raise RuleError(f"the redaction pattern {text!r} matches the empty text, so it would redact everything")
-        rows.append(("custom", "any", (), (), frozen, 0))
+        said = secret_problem(text, endless=True)  # running it is bounded
+        if said is not None:
+            raise RuleError(said)
+        rows.append(("custom", "any", (), (), freeze(regex.compile(text, regex.V0)), 0))
     return tuple(rows)
+
+
+def configured(folders: Folders) -> tuple[Row, ...]:
+    """The rows for what is recorded or changed below these folders by commands: the hook's, with what config.toml adds and leaves out.
+
+    A config.toml that can't be used takes nothing away: then all shipped rules apply. Only a hook that can't be judged is stopped by it.
+    """
+    from guardhook.policy import config
+    from guardhook.policy.load import Loaded
+
+    loaded = Loaded()
+    config.read(folders, loaded)
+    try:
+        return freeze_rules(*loaded.secrets)
+    except RuleError:
+        return freeze_rules()

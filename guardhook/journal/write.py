@@ -65,16 +65,19 @@ class Record:
 class Outcome:
     """What became of a record. state: `recorded` (in the journal), `spooled` (safe, taken in later), `nowhere` (lost).
 
-    seq and run are known when recorded; note says in a few words why it was not recorded, or what was unusual.
+    seq and run are known when recorded, and whether the line opened or closed the run; note says in a few words why it was not recorded, or what was
+    unusual.
     """
 
-    __slots__ = ("note", "run", "seq", "state")
+    __slots__ = ("closed", "note", "opened", "run", "seq", "state")
 
     def __init__(self, state: str, seq: int | None = None, run: str | None = None, note: str | None = None) -> None:
         self.state = state
         self.seq = seq
         self.run = run
         self.note = note
+        self.opened = False
+        self.closed = False
 
     def __repr__(self) -> str:
         return f"Outcome({self.state!r}, seq={self.seq}, run={self.run!r}, note={self.note!r})"
@@ -199,7 +202,9 @@ def append(journal_dir: str, record: Record, *, budget: float) -> Outcome:
         session_.close()
     if time.monotonic() < deadline:
         _help_others(journal_dir, name)
-    return Outcome("recorded", seq, run, note)
+    outcome = Outcome("recorded", seq, run, note)
+    outcome.opened, outcome.closed = session_.opened, session_.closed
+    return outcome
 
 
 def _help_others(journal_dir: str, name: str) -> None:
@@ -226,6 +231,7 @@ class Session:
         self._fds: list[int] = []
         self._root = -1
         self._lock = -1
+        self.opened = self.closed = False  # whether the last line that was written opened or closed a run
 
     def close(self) -> None:
         """Lets go of the lock and all descriptors. May be called twice."""
@@ -324,6 +330,7 @@ class Session:
                 drained.append(waited)
             chunks.append(line.build(record.ts, seq, record.type, own, rest))
             run = str(own["run"])
+            self.opened, self.closed = "opens" in own, "closes" in own
             head.seq += 1
         data = b"".join(chunks)
         _write_all(fd, data, size)

@@ -8,7 +8,7 @@ import marshal
 import os
 import pwd
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from guardhook.policy import check, compiled, index, load, trust
 from guardhook.policy.load import Found, Loaded
 
 LOCK_SECONDS = 10.0
+Redaction = Callable[[Sequence[str], Sequence[str]], Sequence[object]]
 _NOT_TRUSTED = "blocked by a project policy ({})"
 
 
@@ -38,10 +39,15 @@ class Result:
         return str(self.loaded.errors[0]) if self.loaded.errors else None
 
 
-def compile_main(folders: Folders, *, redact: Sequence[object] = (), now: float | None = None) -> Result:
-    """Compiles the shipped, system and user layers in memory. redact: frozen redaction rows to carry along."""
+def compile_main(folders: Folders, *, redact: Redaction | None = None, now: float | None = None) -> Result:
+    """Compiles the shipped, system and user layers in memory.
+
+    redact makes the frozen redaction rows to carry along, of patterns that config.toml adds and names of rules that it leaves out; it is
+    guardhook.journal.rules.freeze_rules, which this package does not know.
+    """
     loaded = load.load(folders, time.time() if now is None else now)
-    body = _body(loaded, "", tuple(redact))
+    custom, off = loaded.secrets
+    body = _body(loaded, "", () if redact is None or loaded.errors else tuple(redact(custom, off)))
     return Result(_pack(compiled.origin(folders), loaded, body), loaded, f"{folders.compiled}/{compiled.POLICY_FILE}")
 
 

@@ -69,6 +69,10 @@ class Loaded:
     expired: list[PolicyException] = field(default_factory=list)
     sources: Sources = field(default_factory=Sources)
     config: dict[str, object] = field(default_factory=dict)
+    secrets: tuple[list[str], list[str]] = (
+        [],
+        [],
+    )  # patterns beside the shipped redaction rules, and rules to leave out
     system_preset: str | None = None  # what the machine's own config.toml says
 
     def ordered(self) -> list[Found]:

@@ -15,9 +15,7 @@ from guardhook.core import limits
 from guardhook.core.folders import Folders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from guardhook.policy.compile import Result
+    from guardhook.policy.compile import Redaction, Result
 
 LONGEST_SECONDS = 30
 FLAGS = ("--config", "--data", "--system", "--project")
@@ -53,8 +51,8 @@ def project(folders: Folders, root: str) -> Result:
         signal.signal(signal.SIGPROF, before)
 
 
-def main(words: list[str], redaction: Callable[[], Sequence[object]]) -> int:
-    """words are pairs of flag and value after `policy compile --stdout`; redaction gives the frozen rows of the journal, asked for
+def main(words: list[str], redaction: Redaction) -> int:
+    """words are pairs of flag and value after `policy compile --stdout`; redaction makes the frozen rows of the journal, asked for
     only where they are needed. Returns 0; 2 with one line on stderr for wrong words.
     """
     given = dict(zip(words[::2], words[1::2], strict=False))
@@ -69,14 +67,14 @@ def main(words: list[str], redaction: Callable[[], Sequence[object]]) -> int:
         signal.alarm(0)
 
 
-def _compile(given: dict[str, str], redaction: Callable[[], Sequence[object]]) -> int:
+def _compile(given: dict[str, str], redaction: Redaction) -> int:
     from guardhook.policy import compile as compiler
 
     folders = Folders(given["--config"], given["--data"], given["--system"])
     if "--project" in given:
         result = project(folders, given["--project"])
     else:
-        result = compiler.compile_main(folders, redact=redaction())
+        result = compiler.compile_main(folders, redact=redaction)
     with contextlib.suppress(compiler.CompileError):
         compiler.write(result)
     sys.stdout.buffer.write(result.blob)

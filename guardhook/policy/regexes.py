@@ -36,6 +36,24 @@ def compile_regex(source: str) -> Any:
     return pattern
 
 
+def secret_problem(source: str, *, endless: bool = False) -> str | None:
+    """Why a user's pattern for secrets can't be used; None when it can. Case counts in these. endless: may it be one that can take for ever?"""
+    from guardhook.core.restore import freeze
+
+    try:
+        pattern = regex.compile(source, regex.V0, cache_pattern=False)
+        freeze(pattern)
+    except RecursionError:
+        return f"the pattern {source!r} is nested too deeply"
+    except (regex.error, ValueError, OverflowError) as error:
+        return f"the pattern {source!r} can't be used: {error}"
+    if pattern.search("") is not None:
+        return f"the pattern {source!r} matches the empty text, so it would redact everything"
+    if not endless and repeated_group(source):
+        return f"the pattern {source!r} repeats a group that holds `|`, `+`, `*` or `{{` without a bound, which can take for ever; bound the repeat ({{0,20}})"
+    return None
+
+
 def repeated_group(source: str) -> bool:
     """Whether an unbounded quantifier follows a group whose body has `|`, `+`, `*` or `{` outside escapes and classes."""
     groups: list[bool] = []

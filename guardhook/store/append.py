@@ -75,9 +75,9 @@ class Appender:
         self, trace_id: str, kind: str, event: dict[str, object], opens: bool, closes: bool, root: str | None
     ) -> tuple[write.Record, str, str | None]:
         if self._rows is None:
-            from guardhook.journal.rules import freeze_rules
+            from guardhook.journal.rules import configured
 
-            self._rows = freeze_rules() if self.redaction == "redacted" else ()
+            self._rows = configured(self.folders) if self.redaction == "redacted" else ()
         cleaned, redacted = redact.redact(event, self._rows, self.redaction)
         step = fit.level(cleaned, limits.RECORD_BYTES)
         cleaned, cut = fit.clip(cleaned, step) if step is not None else (cleaned, [])

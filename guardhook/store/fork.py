@@ -48,7 +48,7 @@ def fork(
         "agent_version": trace.agent_version,
         "trigger": "manual",
         "status": "running",
-        "input": trace.input if input is None else _without_secrets(input),
+        "input": trace.input if input is None else _without_secrets(folders, input),
         "started_at": instants.iso_ms(time.time_ns() // 1000),
         "tags": list(dict.fromkeys([*map(str, trace.tags), *([] if tag is None else [tag])])),
         "metadata": {**trace.metadata, "forked_from": trace.id, "forked_at_step": number},
@@ -58,7 +58,7 @@ def fork(
         "dialect": trace.dialect,
         "project": trace.project,
     }
-    new = None if context is None else _without_secrets(context)
+    new = None if context is None else _without_secrets(folders, context)
     lines = _lines(store, trace, number, start, new)
     # What is copied was recorded as its owner wanted it to be; it is not redacted once more.
     written = Appender(folders, dialect="fork", redaction="full").put(made, lines, opens=True)
@@ -115,8 +115,8 @@ def _shape(snapshot: Snapshot | None, context: object) -> dict[str, object]:
     return shape if context is None else {**shape, "context_window": context}
 
 
-def _without_secrets(value: dict[str, object]) -> object:
+def _without_secrets(folders: Folders, value: dict[str, object]) -> object:
     from guardhook.journal import redact
-    from guardhook.journal.rules import freeze_rules
+    from guardhook.journal.rules import configured
 
-    return redact.redact(value, freeze_rules(), "redacted")[0]
+    return redact.redact(value, configured(folders), "redacted")[0]

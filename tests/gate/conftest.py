@@ -65,7 +65,7 @@ def place(tmp_path: Path) -> Path:
     (folder / "policies").mkdir(parents=True)
     (folder / "policies" / "markers.toml").write_text(DENY_RULE)
     folders = explicit(str(folder))
-    compiler.write(compiler.compile_main(folders, redact=freeze_rules()))
+    compiler.write(compiler.compile_main(folders, redact=freeze_rules))
     return folder
 
 

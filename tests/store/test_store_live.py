@@ -35,7 +35,7 @@ def folders(tmp_path: Path) -> Folders:
     (folder / "policies").mkdir(parents=True)
     (folder / "policies" / "p.toml").write_text(POLICY)
     found = explicit(str(folder))
-    compiler.write(compiler.compile_main(found, redact=freeze_rules()))
+    compiler.write(compiler.compile_main(found, redact=freeze_rules))
     return found
 
 
