@@ -1,4 +1,8 @@
-"""`guardhook watch`: a trace while it happens."""
+"""`guardhook watch`: a trace while it happens.
+
+With --json one line each: `{"type": "trace", …trace}` first, `{"type": "step", …step}` for every new step, `{"type": "step_end", …step}` when one that was open ends, and
+`{"type": "end", "trace_id", "status", "error"}` last. The shapes are those of `show --json`.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +22,26 @@ from guardhook.store.watch import Follower
 @click.argument("trace_id", metavar="[ID]", required=False)
 @click.option("--interval", type=reading.Number(least=1, most=2147483647), default=50, show_default=True, metavar="MS", help="How often to look, in milliseconds.")  # fmt: skip
 @click.option("--follow", is_flag=True, help="Go on after the agent has finished a turn, until interrupted.")
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON per step.")
 @reading.directory
-def command(trace_id: str | None, interval: int, follow: bool, directory: str | None) -> None:
+def command(trace_id: str | None, interval: int, follow: bool, as_json: bool, directory: str | None) -> None:
     """Follow a trace: ID, or else the newest one that is running. Ends when the trace does."""
+    words = as_json and trace_id is not None  # without ID, nothing to follow is no error
     try:
-        with reading.opened(directory, False, nothing={} if trace_id is None else None) as store:
+        with reading.opened(directory, words, nothing={} if trace_id is None else None) as store:
             trace = store.get(trace_id) if trace_id is not None else store.newest_running()
             if trace is None:
                 say("no trace is running")
                 return
             follower = Follower(store, trace, resolve(directory).journal)
-            _print(_heading(follower))
+            show = _json if as_json else _show
+            _print(_json_heading(follower) if as_json else _heading(follower))
             while True:
                 if follower.stale():
-                    _show(follower)
+                    show(follower)
                     if follower.trace.status != "running" and not follow:
-                        _show(follower)  # what came between
-                        _print(_ending(follower))
+                        show(follower)  # what came between
+                        _print(_json_ending(follower) if as_json else _ending(follower))
                         return
                 time.sleep(interval / 1000)
     except KeyboardInterrupt:
@@ -66,6 +73,28 @@ def _show(follower: Follower) -> None:
         if step.error is not None:
             said.append(one_line(step.error, max(10, width - 40)))
         _print(iter([" ".join(said)]))
+
+
+def _json(follower: Follower) -> None:
+    from guardhook.core.jsontext import dumps
+
+    _print(
+        dumps({"type": "step_end" if seen.ended else "step", **seen.step.as_dict(follower.trace.id)})
+        for seen in follower.look()
+    )
+
+
+def _json_heading(follower: Follower) -> Iterator[str]:
+    from guardhook.core.jsontext import dumps
+
+    yield dumps({"type": "trace", **follower.trace.as_dict()})
+
+
+def _json_ending(follower: Follower) -> Iterator[str]:
+    from guardhook.core.jsontext import dumps
+
+    trace = follower.trace
+    yield dumps({"type": "end", "trace_id": trace.id, "status": trace.status, "error": trace.error})
 
 
 def _heading(follower: Follower) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -122,3 +123,40 @@ def test_mistakes_and_nothing_to_watch(tmp_path: Path) -> None:
     assert run(tmp_path, "nope").exit_code == 1
     for value in ("0", "-1", "x", "2147483648"):
         assert run(tmp_path, "trc_live", "--interval", value).exit_code == 2
+
+
+def test_as_json_every_step_is_one_line(tmp_path: Path) -> None:
+    put(tmp_path, step(1, "trace.step_start"), opens=True)
+    words = [sys.executable, "-u", "-m", "guardhook", "watch", "--json", "--dir", str(tmp_path)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    guard = threading.Timer(60, process.kill)
+    guard.start()
+    try:
+        assert process.stdout is not None
+        first, second = (json.loads(process.stdout.readline()) for _ in range(2))
+        assert (first["type"], first["id"], first["agent_name"]) == ("trace", "trc_live", "a\x1b[31mred\x07\r\nnext\x9b2J\u202eevil\x7f")  # fmt: skip
+        assert (second["type"], second["step_number"], second["ended_at"]) == ("step", 1, None)
+        put(tmp_path, ("trace.step_end", {"step_number": 1, "error": HOSTILE}))
+        closing = json.loads(process.stdout.readline())
+        assert (closing["type"], closing["step_number"], closing["error"]) == ("step_end", 1, HOSTILE)
+        put(tmp_path, step(2), ("trace.end", {"status": "failed", "error": "it broke"}))
+        rest, errors = process.communicate()
+        assert process.returncode == 0 and errors == "" and rest.isascii()
+        shown = json.loads(CliRunner().invoke(main, ["show", "trc_live", "--json", "--dir", str(tmp_path)]).stdout)
+        found = [json.loads(row) for row in rest.splitlines()]
+        assert found[0] == {"type": "step", **shown["steps"][1]} and len(found) == 2
+        assert found[1] == {"type": "end", "trace_id": "trc_live", "status": "failed", "error": "it broke"}
+    finally:
+        guard.cancel()
+        process.kill()
+
+
+def test_as_json_mistakes_and_nothing_to_watch(tmp_path: Path) -> None:
+    empty = tmp_path / "none"
+    result = run(empty, "--json")
+    assert (result.exit_code, result.stdout) == (0, "") and result.stderr
+    missing = run(empty, "x", "--json")
+    assert missing.exit_code == 1 and json.loads(missing.stdout)["ok"] is False
+    put(tmp_path, ("trace.end", {"status": "completed"}), opens=True)
+    assert (run(tmp_path, "--json").exit_code, run(tmp_path, "--json").stdout) == (0, "")
+    assert json.loads(run(tmp_path, "nope", "--json").stdout)["ok"] is False
