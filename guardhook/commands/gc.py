@@ -10,6 +10,7 @@ import click
 from guardhook.commands import reading
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail, say
+from guardhook.core.folders import Folders
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -21,24 +22,31 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 @reading.as_json
 @reading.directory
 def command(older_than: str | None, max_size: str | None, dry_run: bool, as_json: bool, directory: str | None) -> None:
-    """Remove old sessions from the journal for good. At least one bound is needed; sessions of the last day stay."""
+    """Remove old sessions from the journal for good; sessions of the last day stay.
+
+    Without a bound, the setting capture.retention is the one (`guardhook config set capture.retention 90d`).
+    """
     from guardhook.store import StoreError, gc
     from guardhook.store.fold import trace_id
     from guardhook.store.instants import iso_ms, since
 
-    if older_than is None and max_size is None:
-        fail("--older-than TIME or --max-size SIZE is needed", as_json=as_json)
+    folders = resolve(directory)
+    configured = older_than is None and max_size is None
+    if configured:
+        older_than = _retention(folders, as_json)
     most = None if max_size is None else _size(max_size, as_json)
     try:
         before = None if older_than is None else since(older_than, int(time.time() * 1_000_000)) / 1_000_000
-        found = gc.collect(resolve(directory), before=before, most_bytes=most, dry_run=dry_run)
+        found = gc.collect(folders, before=before, most_bytes=most, dry_run=dry_run)
     except StoreError as error:
         from guardhook.store import BadQuery
 
-        fail(error.message, code=2 if isinstance(error, BadQuery) else 1, as_json=as_json)
+        said = error.message.replace("--since", "capture.retention" if configured else "--older-than", 1)
+        fail(said, code=2 if isinstance(error, BadQuery) else 1, as_json=as_json)
     if as_json:
         reading.print_json({
             "dry_run": dry_run,
+            "older_than": older_than,
             "removed": [
                 {"trace_id": trace_id(s.key), "last_heard_of": iso_ms(int(s.last * 1_000_000)), "bytes": s.size} for s in found.removed
             ],
@@ -52,6 +60,21 @@ def command(older_than: str | None, max_size: str | None, dry_run: bool, as_json
     click.echo(f"{len(found.removed):,} session(s) {word}, {found.bytes_removed:,} of {found.bytes_before:,} bytes; {found.kept:,} stay")  # fmt: skip
     if found.skipped:
         say(f"{found.skipped} session(s) are in use and stay")
+
+
+def _retention(folders: Folders, as_json: bool) -> str:
+    from guardhook.policy import settings
+
+    try:
+        found = settings.read(folders).get("capture.retention")
+    except settings.SettingsError as error:
+        fail(str(error), as_json=as_json)
+    if not isinstance(found, str) or not found.strip():
+        fail(
+            "--older-than TIME or --max-size SIZE is needed", as_json=as_json,
+            hints=["`guardhook config set capture.retention 90d` makes it a setting"],
+        )  # fmt: skip
+    return found
 
 
 def _size(text: str, as_json: bool) -> int:

@@ -122,3 +122,24 @@ def test_where_nothing_was_recorded(tmp_path: Path) -> None:
 
 def test_people_read_one_line(data: Path) -> None:
     assert run(data, "gc", "--older-than", "30d").stdout.startswith("2 session(s) removed, ")
+
+
+def test_without_a_bound_the_configured_retention_holds(data: Path) -> None:
+    refused = run(data, "gc")
+    assert refused.exit_code == 2 and "config set capture.retention" in refused.stderr
+    (data / "config.toml").write_text('[capture]\nretention = "30d"\n')
+    assert (report(data, "--dry-run")["older_than"], len(report(data, "--dry-run")["removed"])) == ("30d", 2)
+    assert len(report(data, "--older-than", "90d", "--dry-run")["removed"]) == 1  # what is said counts
+    assert report(data, "--max-size", "1T")["removed"] == []
+    report(data)
+    assert traces(data) == {"trc_new", "trc_now"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("retention = 'soon'", "capture.retention"), ("retention = 3", "--older-than"), ("retention = ", "config.toml")],
+)
+def test_a_retention_that_means_nothing_removes_nothing(data: Path, text: str, says: str) -> None:
+    (data / "config.toml").write_text(f"[capture]\n{text}\n")
+    result = run(data, "gc")
+    assert result.exit_code == 2 and says in result.stderr and len(list((data / "journal").glob("20*/*"))) == 4
