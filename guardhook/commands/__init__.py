@@ -35,6 +35,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "record": ("record", "Record what a run tells of itself on stdin."),
     "replay": ("replay", "A recorded trace at its own pace, or faster."),
     "report": ("report", "A trace, or two with their differences, as one HTML file."),
+    "run": ("run", "Run a program with a trace around it."),
     "serve": ("serve", "Traces, runs and a live stream over HTTP, for this machine's programs."),
     "show": ("show", "Show a trace with its steps."),
     "stats": ("stats", "The store in numbers."),

@@ -46,7 +46,7 @@ class Recorded:
 class Recording:
     """Traces that are being told. redaction is one of journal.redact.MODES; root is the project that traces belong to.
 
-    warn is called with what a person should know. Nothing here raises for what a producer says, or for a journal that can't be written.
+    after_end: steps may follow a trace's end. warn is called with what a person should know. Nothing here raises for what a producer says, or for a journal that can't be written.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Recording:
         tags: Sequence[str] = (),
         redaction: str = "redacted",
         root: str | None = None,
+        after_end: bool = False,
         warn: Warn,
     ) -> None:
         self.traces: dict[str, Recorded] = {}
@@ -64,6 +65,7 @@ class Recording:
         self._folders = folders
         self._tags = list(tags)
         self._root = root
+        self._after_end = after_end
         self._warn = warn
         self._appender = Appender(folders, dialect=DIALECT, redaction=redaction)
         self._lines = 0
@@ -118,7 +120,7 @@ class Recording:
             if kind == "step_end":
                 trace.open.discard(number)
             return None
-        if trace.status != "running":
+        if trace.status != "running" and not self._after_end:
             return f"the trace has ended ({trace.status})"
         if number in trace.numbers:
             return f"there is a step {number} already"
