@@ -51,7 +51,8 @@ def settle(db: sqlite3.Connection, serial: int) -> None:
     )
     parts = ordered([Part(*row) for row in found])
     numbers: dict[str, int] = {}
-    decisions: dict[str, int] = {}
+    decisions: dict[str, int] = {}  # by call
+    calls: dict[str, int] = {}
     links: dict[int, tuple[int, int | None, int | None]] = {}  # by old number: new number, parent, cause
     moved: list[tuple[int, int, str]] = []
     for part in parts:
@@ -60,10 +61,10 @@ def settle(db: sqlite3.Connection, serial: int) -> None:
         number = len(numbers) + 1
         cause = numbers.get(part.cause or "")
         if part.call is not None:
-            if part.role == "decision":
-                decisions[part.call] = number
-            elif cause is None:
-                cause = decisions.get(part.call)
+            # A decision causes its call; one that is told of after the call has begun was caused by it.
+            mine, theirs = (decisions, calls) if part.role == "decision" else (calls, decisions)
+            mine[part.call] = number
+            cause = theirs.get(part.call) if cause is None else cause
         links[part.number] = (number, numbers.get(part.within or ""), cause)
         numbers[part.name] = number
         if number != part.number:
