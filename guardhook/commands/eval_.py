@@ -11,7 +11,7 @@ import click
 from guardhook.commands import reading
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import Refused, fail, say
-from guardhook.evals import presets, rubric_file, running
+from guardhook.evals import presets, rubric_file, running, safety
 from guardhook.evals.batch import Report
 from guardhook.evals.model import Evaluator
 from guardhook.evals.running import Keeper
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from guardhook.evals.ai.judging import Judges
     from guardhook.evals.ai.summary import Summary
 
-SAFETY_RECORD = "safety-record"
+SAFETY_RECORD = safety.NAME
 AI_PRESETS = ("ai-root-cause", "ai-quality-review", "ai-security-audit", "ai-optimization")
 _BUILT_IN = {preset.name: preset for preset in presets.DETERMINISTIC}
 NAMES = (*_BUILT_IN, SAFETY_RECORD, *AI_PRESETS)
@@ -127,10 +127,15 @@ class _Asked:
                 self.evaluators.append(rubric_file.load(path))
             except rubric_file.BadRubric as error:
                 fail(str(error), as_json=as_json)
-        names = [e.name for e in self.evaluators] + list(self.models)
+        names = [e.name for e in self.evaluators] + [SAFETY_RECORD] * self.record + list(self.models)
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             fail(f"two evaluators are named {twice!r}; give the rubric another name", as_json=as_json)
+
+    def with_store(self, store: Store, directory: str | None) -> list[Evaluator]:
+        """All evaluators, now that there is a store."""
+        record = [safety.SafetyRecord(store, resolve(directory))] if self.record else []
+        return [*self.evaluators, *record]
 
 
 def _one(asked: _Asked, trace_id: str, max_cost: float | None, directory: str | None, cases: list[Case] | None) -> int:
@@ -140,7 +145,7 @@ def _one(asked: _Asked, trace_id: str, max_cost: float | None, directory: str | 
     judges = _judges(asked, max_cost, directory)
     with reading.opened(directory, as_json) as store:
         trace = store.get(trace_id)
-        done, summary = _examined(store, trace, asked.evaluators, judges)
+        done, summary = _examined(store, trace, asked.with_store(store, directory), judges)
         stopped = None
         if judges is not None and summary is not None:
             _announce(judges, judges.estimate(summary), len(judges.applicable(summary)))
@@ -182,10 +187,10 @@ def _many(
         try:
             if judges is not None:
                 _estimated(judges, store, ids, as_json)
-            keeper = Keeper(resolve(directory))
+            keeper, evaluators = Keeper(resolve(directory)), asked.with_store(store, directory)
             for number, trace in enumerate(_each(store, ids)):
                 progress.at(number)
-                done, summary = _examined(store, trace, asked.evaluators, judges)
+                done, summary = _examined(store, trace, evaluators, judges)
                 if judges is not None and summary is not None:
                     report.stopped = _judged(judges, trace, summary, done, as_json)
                 entries = keeper.keep(trace, done.results)

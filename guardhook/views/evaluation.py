@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from guardhook.evals.batch import Report, Tally
@@ -17,6 +18,7 @@ _PLUMBING = frozenset((
     "skipped", "findings_by_line", "limits", "raw",
 ))  # fmt: skip
 _MOST_LINES = 60
+_MOST_COLUMNS = 1000  # of one line before it is wrapped
 
 
 def percent(score: float | None) -> str:
@@ -47,11 +49,20 @@ def lines(
         score = "skipped" if is_skipped(entry) else percent(entry.score)
         yield f"{mark} {pad(one_line(entry.evaluator_name, 40), names)}  {score}"
         for line in _body(entry):
-            yield "    " + one_line(line, max(width - 4, 40))
+            yield from _wrapped(line, width)
     for failure in failures:
         yield f"{paint.red('✘')} {one_line(failure.name, 40)}  no result"
-        yield "    " + one_line(failure.why, max(width - 4, 40))
+        yield from _wrapped(failure.why, width)
     yield counted(entries)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """A line below a result, whole: what a score rests on must not be cut off."""
+    inner = line[len(line) - len(line.lstrip()) :]
+    start = " " * (4 + len(line) - len(inner))
+    return textwrap.wrap(
+        one_line(inner, _MOST_COLUMNS), max(width, 40), initial_indent=start, subsequent_indent=start + "  "
+    )
 
 
 def counted(entries: Sequence[Evaluation]) -> str:

@@ -1,0 +1,169 @@
+"""What a recorded call reached for, and whether another call reaches for the same in another way.
+
+The store keeps a call's effects as short texts, `kind:flag:flag program git path host` with only what applies. Two effects are the same when they are of one
+family (deleting and moving away are) and hit the same place or host. Effects that name neither (a database, a cloud) are the same when they have in common
+what the policy minded, and the calls some word.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+# How an effect was brought about: says nothing of what was reached.
+_MANNER = frozenset((
+    "sql", "tool", "inline", "regenerable", "redirect", "stdin", "file", "find", "glob", "k8s", "read", "write", "edit", "mv", "cp", "force", "recursive",
+    "sudo", "su", "doas", "pkexec", "run0", "variable", "command", "download", "truncate", "append", "unknown", "npm", "yarn", "pnpm", "cargo", "pip",
+))  # fmt: skip
+_GONE = frozenset(("delete", "move"))
+_CHANGED = frozenset(("write", "delete", "move", "chmod", "chown"))
+# Which kinds reach what a denied kind would have reached, where both name a place.
+_FAMILY = {
+    "delete": _GONE, "move": _GONE, "write": _CHANGED, "chmod": _CHANGED, "chown": _CHANGED, "read": frozenset(("read", "move")),
+}  # fmt: skip
+_HOSTED = frozenset(("connect", "secret_flow"))
+# Kinds that say how a thing was started or written, not what was reached: another spelling is no way around.
+MERE = frozenset(("run", "unverified", "lookalike", "invisible", "run_dynamic"))
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{2,60}")
+_WORDS_FROM = 20_000
+_ALL_BELOW = re.compile(r"(?:/\*{1,2})+$")
+
+
+class Spec(NamedTuple):
+    """An effect as policies name it."""
+
+    kind: str
+    flags: frozenset[str]
+
+    def fits(self, reach: Reach) -> bool:
+        return self.kind == reach.kind and self.flags <= reach.flags
+
+
+class Reach(NamedTuple):
+    """One effect. names: program, git verb, host, those that there are; place: an absolute path without a trailing `/*`, "" when there is none."""
+
+    kind: str
+    flags: frozenset[str]
+    names: tuple[str, ...]
+    place: str
+    told: str
+
+    @property
+    def host(self) -> str:
+        return self.names[-1] if self.kind in _HOSTED and self.names and "." in self.names[-1] else ""
+
+    @property
+    def decidable(self) -> bool:
+        """Whether it can be told what another call would have to do to reach the same."""
+        if self.kind in _FAMILY:
+            return bool(self.place)
+        return bool(self.host) if self.kind in _HOSTED else self.kind not in MERE
+
+
+def parse(told: object) -> Reach | None:
+    """The effect in a recorded text, None when it is none."""
+    if not isinstance(told, str) or not told:
+        return None
+    head, _, rest = told.partition(" ")
+    kind, *flags = head.split(":")
+    place = ""
+    start = 0 if rest.startswith("/") else rest.find(" /") + 1
+    if rest.startswith("/") or start > 0:
+        rest, place = rest[:start].strip(), rest[start:]
+    return build(kind, frozenset(flags), tuple(rest.split()), place, told)
+
+
+def build(kind: str, flags: frozenset[str], names: tuple[str, ...], place: str, told: str = "") -> Reach:
+    """An effect from its parts, as parse gives it."""
+    names = tuple(name for name in names if name)
+    told = told or " ".join((":".join((kind, *sorted(flags))), *names, place)).strip()
+    bare = _ALL_BELOW.sub("", place)
+    if bare != place:
+        flags |= {"glob"}
+    return Reach(kind, flags, names, (bare.rstrip("/") or "/") if place.startswith("/") else "", told[:200])
+
+
+def parsed(effects: object) -> list[Reach]:
+    """All effects of a call."""
+    found = map(parse, effects if isinstance(effects, list) else [])
+    return [r for r in found if r is not None]
+
+
+def objected(reaches: Sequence[Reach], span: str | None, specs: Sequence[Spec]) -> list[Reach]:
+    """The effects that a policy minded: those that it names, of these the ones in the matched part of the call; else all that weigh."""
+    minded = [r for r in reaches if any(spec.fits(r) for spec in specs)] if specs else []
+    if not minded:
+        weighty = [r for r in reaches if r.kind not in MERE]
+        # Reading and connecting are what a heavier effect in the same call needs: its means.
+        minded = [r for r in weighty if r.kind not in ("read", "connect")] or weighty
+    if span:
+        words = set(span.split()) | {word.rsplit("/", 1)[-1] for word in span.split()}
+        named = [r for r in minded if r.place == span or not (r.names or r.place) or words.intersection((*r.names, r.place.rsplit("/", 1)[-1]))]  # fmt: skip
+        minded = named or minded
+    return minded
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a call by which two calls may be seen to be about the same thing."""
+    return frozenset(_WORD.findall(text[:_WORDS_FROM].lower()))
+
+
+def same(denied: Reach, other: Reach, specs: Sequence[Spec], in_common: Callable[[], frozenset[str]]) -> str:
+    """Whether `other` reaches what was denied: `same`, `part` of it, or "". in_common gives the words that both calls have."""
+    if denied.place:
+        family = _FAMILY.get(denied.kind, frozenset((denied.kind,)))
+        return _overlap(denied, other) if other.kind in family and other.place else ""
+    if denied.host:
+        alike = other.kind == denied.kind or (other.kind in _HOSTED and "upload" in other.flags)
+        return "same" if alike and other.host == denied.host else ""
+    if other.kind != denied.kind or (specs and not any(spec.fits(other) for spec in specs if spec.kind == other.kind)):
+        return ""
+    if denied.kind == "git" and denied.names[-1:] != other.names[-1:]:
+        return ""
+    if not denied.flags - _MANNER <= other.flags:
+        return ""
+    shared = in_common()
+    # None: the denied call has no words of its own, its program and verb were all there was.
+    return "same" if shared else ""
+
+
+def _overlap(denied: Reach, other: Reach) -> str:
+    if denied.place == other.place:
+        return "same"
+    if denied.kind == "read":
+        return "same" if "*" in other.place and fnmatch.fnmatchcase(denied.place, other.place) else ""
+    if other.kind in ("delete", "move") and _below(denied.place, other.place):
+        return "same"
+    if other.kind in ("chmod", "chown") and "recursive" in other.flags and _below(denied.place, other.place):
+        return "same"
+    whole = denied.kind in _GONE or "recursive" in denied.flags or "glob" in denied.flags
+    return "part" if whole and _below(other.place, denied.place) else ""
+
+
+def _below(place: str, folder: str) -> bool:
+    return folder == "/" or place.startswith(folder + "/")
+
+
+class Found(NamedTuple):
+    """A denied effect, and the one that reaches it or a part of it."""
+
+    how: str
+    denied: Reach
+    other: Reach
+
+
+def first(
+    denied: Iterable[Reach], others: Sequence[Reach], specs: Sequence[Spec], in_common: Callable[[], frozenset[str]]
+) -> Found | None:
+    """The first that reaches the same; else the first that reaches a part."""
+    part: Found | None = None
+    for one in denied:
+        for other in others:
+            how = same(one, other, specs, in_common)
+            if how == "same":
+                return Found(how, one, other)
+            if how and part is None:
+                part = Found(how, one, other)
+    return part
