@@ -10,8 +10,8 @@ from guardhook import __version__
 
 # name -> (module below guardhook.commands, one line of help)
 TABLE: dict[str, tuple[str, str]] = {
-    "audit": ("audit", "Check the hash-chained audit trail, or keep its head elsewhere."),
     "archive": ("archive", "Keep a run as a file of its own; pack, check and open such files."),
+    "audit": ("audit", "Check the hash-chained audit trail, or keep its head elsewhere."),
     "backtest": ("backtest", "Judge recorded calls again, under other policies."),
     "check": ("check", "Hold recorded runs against golden ones."),
     "config": ("config", "Look at and change the settings in config.toml."),

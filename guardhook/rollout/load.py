@@ -10,7 +10,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -105,90 +105,57 @@ def load(path: str, *, allow_headless: bool = False, within: str | None = None) 
         return Rollout(path, events, reader.gaps)
 
 
-class Reader:
-    """A file's events one at a time; gaps is complete after the last one. Raises RolloutError from everything."""
+def load_lines(raw_lines: Iterable[bytes], name: str) -> Rollout:
+    """As `load`, of lines that somebody has: a rollout rendered from the journal obeys the same rules. name stands in messages."""
+    checker = Checker(name)
+    events = [event for number, raw in enumerate(raw_lines, 1) if (event := checker.line(number, raw)) is not None]
+    return Rollout(name, events, checker.gaps())
 
-    def __init__(self, path: str, *, allow_headless: bool = False, within: str | None = None) -> None:
+
+class Checker:
+    """All rules about lines and their order. Raises RolloutError."""
+
+    def __init__(self, path: str, *, allow_headless: bool = False) -> None:
         self.path = path
-        self.gaps: list[Gap] = []
         self._headless = allow_headless
-        self._fd = _open(path, within)
         self._events = 0
         self._elements = 0
         self._terminal = False
         self._started = False
         self._step = 0
         self._seq = -1
+        self._holes: list[Gap] = []
         self._declared: list[tuple[int, int]] = []
 
-    def __enter__(self) -> Reader:
-        return self
-
-    def __exit__(self, *rest: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-    def __iter__(self) -> Iterator[Event]:
-        for number, raw in self._lines():
-            raw = raw.strip()
-            if raw:
-                yield self._event(number, raw)
-        self._judge_gaps()
-
-    def _refuse(self, message: str, line: int = 0) -> RolloutError:
-        return RolloutError(self.path, message, line)
-
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        """(number, line) as they come; what is too long is refused before the rest of it is read."""
-        number, total, rest = 1, 0, b""
-        while True:
-            try:
-                chunk = os.read(self._fd, _CHUNK)
-            except OSError as error:
-                raise self._refuse(error.strerror or str(error)) from None
-            if not chunk:
-                break
-            total += len(chunk)
-            if b"\n" in chunk:
-                *whole, rest = (rest + chunk).split(b"\n")
-                for raw in whole:
-                    if len(raw) > limits.LINE_BYTES:
-                        raise self._refuse(_TOO_LONG, number)
-                    yield number, raw
-                    number += 1
-            else:
-                rest += chunk
-            if len(rest) > limits.LINE_BYTES:
-                raise self._refuse(_TOO_LONG, number)
-            if total > limits.FILE_BYTES:
-                raise self._refuse(f"the file is larger than {limits.FILE_BYTES} bytes", number)
-        if rest:
-            yield number, rest
-
-    def _event(self, number: int, raw: bytes) -> Event:
+    def line(self, number: int, raw: bytes) -> Event | None:
+        """The event of a line (without its line feed), None for a blank one. number counts from 1."""
+        if len(raw) > limits.LINE_BYTES:
+            raise self.refusal(TOO_LONG, number)
+        raw = raw.strip()
+        if not raw:
+            return None
         self._events += 1
         if self._events > limits.EVENTS:
-            raise self._refuse(f"more than {limits.EVENTS} events", number)
+            raise self.refusal(f"more than {limits.EVENTS} events", number)
         shape = measure(raw)
         if shape.depth > limits.DEPTH:
-            raise self._refuse(f"JSON nested deeper than {limits.DEPTH} levels", number)
+            raise self.refusal(f"JSON nested deeper than {limits.DEPTH} levels", number)
         if shape.elements > limits.ELEMENTS:
-            raise self._refuse(f"more than {limits.ELEMENTS} JSON elements in one line", number)
+            raise self.refusal(f"more than {limits.ELEMENTS} JSON elements in one line", number)
         self._elements += shape.elements
         if self._elements > limits.FILE_ELEMENTS:
-            raise self._refuse(f"the total element budget of {limits.FILE_ELEMENTS} is used up", number)
+            raise self.refusal(f"the total element budget of {limits.FILE_ELEMENTS} is used up", number)
         value = self._parse(number, raw, shape.colons)
         try:
             event = _members(value, number)
         except ValueError as error:
-            raise self._refuse(str(error), number) from None
+            raise self.refusal(str(error), number) from None
         self._rules(event)
         self._order(event)
         return event
+
+    def refusal(self, message: str, line: int = 0) -> RolloutError:
+        return RolloutError(self.path, message, line)
 
     def _parse(self, number: int, raw: bytes, colons: int) -> object:
         try:
@@ -203,62 +170,114 @@ class Reader:
     def _explain(self, number: int, raw: bytes) -> object:
         """Parses with the strict reader, which says what is wrong."""
         if raw[:3] == b"\xef\xbb\xbf":
-            raise self._refuse("a byte-order mark, which no line may have", number)
+            raise self.refusal("a byte-order mark, which no line may have", number)
         try:
             value = loads(raw, bounded=False)
         except PayloadError as error:
-            raise self._refuse(f"not a JSON object: {str(error).replace('the payload', 'the line')}", number) from None
+            raise self.refusal(f"not a JSON object: {str(error).replace('the payload', 'the line')}", number) from None
         if _surrogates(value):
-            raise self._refuse("half of a surrogate pair in a string", number)
+            raise self.refusal("half of a surrogate pair in a string", number)
         return value
 
     def _rules(self, event: Event) -> None:
         number, kind = event.line, event.type
         if self._terminal:
-            raise self._refuse(f"{dumps(kind)} comes after the run's end", number)
+            raise self.refusal(f"{dumps(kind)} comes after the run's end", number)
         if kind == "run.started":
             if self._started:
-                raise self._refuse("duplicate run.started", number)
+                raise self.refusal("duplicate run.started", number)
             if self._seq >= 0:
-                raise self._refuse("run.started must be the first event", number)
+                raise self.refusal("run.started must be the first event", number)
             if event.step != 0:
-                raise self._refuse("run.started must have step 0", number)
+                raise self.refusal("run.started must have step 0", number)
             self._started = True
         elif self._seq < 0 and not self._headless:
-            raise self._refuse("the first event must be run.started", number)
+            raise self.refusal("the first event must be run.started", number)
         if kind in NEEDS_STEP and event.step < 1:
-            raise self._refuse(f"{kind} must have step >= 1", number)
+            raise self.refusal(f"{kind} must have step >= 1", number)
         if event.step < self._step:
-            raise self._refuse(f"steps must be non-decreasing: {event.step} after {self._step}", number)
+            raise self.refusal(f"steps must be non-decreasing: {event.step} after {self._step}", number)
         self._step = event.step
         self._terminal = kind in TERMINAL
 
     def _order(self, event: Event) -> None:
         if event.seq <= self._seq:
-            raise self._refuse(f"seq must be strictly increasing: {event.seq} after {self._seq}", event.line)
+            raise self.refusal(f"seq must be strictly increasing: {event.seq} after {self._seq}", event.line)
         if event.seq > self._seq + 1 and self._seq >= 0:
-            self.gaps.append(Gap(self._seq + 1, event.seq - 1, False))
+            self._holes.append(Gap(self._seq + 1, event.seq - 1, False))
         if event.type == MARKER and event.payload is not None:
             first, count = event.payload.get("dropped_seq"), event.payload.get("count", 1)
             if type(first) is int and type(count) is int and first >= 0 and 1 <= count <= 1 << 53:
                 self._declared.append((first, first + count - 1))
-                if not (self.gaps and self.gaps[-1].to_seq >= first):
-                    self.gaps.append(Gap(first, first + count - 1, True))
         self._seq = event.seq
 
-    def _judge_gaps(self) -> None:
-        """Which holes a marker tells of. A marker takes the first number of what it stands for, so hole and marker may be one gap."""
-        found: list[Gap] = []
-        for gap in self.gaps:
-            declared = gap.declared or any(a <= gap.from_seq and gap.to_seq <= b for a, b in self._declared)
-            if found and declared and found[-1].declared and gap.from_seq <= found[-1].to_seq + 1:
-                found[-1] = Gap(found[-1].from_seq, max(found[-1].to_seq, gap.to_seq), True)
+    def gaps(self) -> list[Gap]:
+        """What is missing. A marker takes the first number of what it stands for, so a hole right behind it is its own."""
+        told = sorted(self._declared)
+        found = [Gap(a, b, True) for a, b in told]
+        found.extend(h for h in self._holes if not any(a <= h.from_seq and h.to_seq <= b for a, b in told))
+        return sorted(found)
+
+
+class Reader:
+    """A file's events one at a time. Raises RolloutError from everything."""
+
+    def __init__(self, path: str, *, allow_headless: bool = False, within: str | None = None) -> None:
+        self.path = path
+        self._checker = Checker(path, allow_headless=allow_headless)
+        self._fd = _open(path, within)
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """What is missing; complete after the last event."""
+        return self._checker.gaps()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *rest: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __iter__(self) -> Iterator[Event]:
+        line = self._checker.line
+        for number, raw in self._lines():
+            event = line(number, raw)
+            if event is not None:
+                yield event
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """(number, line) as they come; what is too long is refused before the rest of it is read."""
+        number, total, rest = 1, 0, b""
+        refusal = self._checker.refusal
+        while True:
+            try:
+                chunk = os.read(self._fd, _CHUNK)
+            except OSError as error:
+                raise refusal(error.strerror or str(error)) from None
+            if not chunk:
+                break
+            total += len(chunk)
+            if b"\n" in chunk:
+                *whole, rest = (rest + chunk).split(b"\n")
+                for raw in whole:
+                    yield number, raw
+                    number += 1
             else:
-                found.append(Gap(gap.from_seq, gap.to_seq, declared))
-        self.gaps = found
+                rest += chunk
+            if len(rest) > limits.LINE_BYTES:
+                raise refusal(TOO_LONG, number)
+            if total > limits.FILE_BYTES:
+                raise refusal(f"the file is larger than {limits.FILE_BYTES} bytes", number)
+        if rest:
+            yield number, rest
 
 
-_TOO_LONG = f"longer than {limits.LINE_BYTES} bytes"
+TOO_LONG = f"longer than {limits.LINE_BYTES} bytes"
 
 
 def _open(path: str, within: str | None) -> int:

@@ -94,7 +94,13 @@ class Renderer:
         self.causal = families.Causal() if self.options.causal_graph_enabled else None
         self.ts = ""
         self.us = 0
+        self.parts: list[Raw] = []
         self._out: list[Event] = []
+
+    @property
+    def incremental(self) -> bool:
+        """Whether state is all that going on needs: a graph, and a trace told in parts of any order, are made of everything at once."""
+        return self.causal is None and not self.parts
 
     def feed(self, item: Raw) -> list[Event]:
         """The events of one journal line."""

@@ -13,7 +13,7 @@ from guardhook.core.folders import Folders
 from guardhook.store import Store, open_store
 from guardhook.store.errors import Ambiguous, NotFound
 
-__all__ = ["Ambiguous", "NotFound", "RunRef", "find", "find_in", "list_in", "list_runs"]
+__all__ = ["Ambiguous", "NotFound", "RunRef", "find", "find_in", "list_in", "list_runs", "of_key"]
 
 _SQL = """
   SELECT r.run, t.id, t.session_id, t.dialect, t.agent_version, r.opened_at, r.closed_at, r.first_seq, r.last_seq, s.key, r.segment,
@@ -71,6 +71,12 @@ def list_in(
         where.append("t.parent_trace_id IS NULL")
     sql = f"{_SQL} WHERE {' AND '.join(where)} ORDER BY r.opened_at, t.id, r.segment"
     return map(_ref, store.connection.execute(sql, values))
+
+
+def of_key(store: Store, key: str) -> list[RunRef]:
+    """The runs that a journal file's lines belong to, in order."""
+    rows = store.connection.execute(f"{_SQL} WHERE s.key = ? ORDER BY t.id, r.segment", (key,))
+    return [_ref(row) for row in rows]
 
 
 def find(folders: Folders, name: str) -> RunRef:

@@ -1,0 +1,348 @@
+"""Rollout files: where they lie, who may read them, and how the live folder keeps up with the journal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rollout_rig import run, told, types
+from store_rig import SESSION, START, Journal, event, said
+
+from guardhook.journal import line
+from guardhook.rollout.export import lines
+from guardhook.rollout.lines import encode, fitting, instant
+from guardhook.rollout.load import load
+from guardhook.rollout.render import render
+from guardhook.rollout.runs import find
+
+RUN = line.run_id("claude-code", SESSION, 1)
+DAY = line.day(START)
+
+
+def bash(name: str, call: str, command: str = "ls", **more: object) -> dict[str, object]:
+    return event(name, tool="Bash", given={"command": command}, call=call, **more)  # type: ignore[arg-type]
+
+
+def settings(journal: Journal, folder: Path, *more: str) -> None:
+    journal.base.mkdir(exist_ok=True)
+    text = "\n".join([f"[forensics]\nrollout_dir = {json.dumps(str(folder))}", *more])
+    (journal.base / "config.toml").write_text(text)
+
+
+def listed(journal: Journal) -> None:
+    """Any reading command."""
+    from click.testing import CliRunner
+
+    from guardhook.commands import main
+
+    result = CliRunner().invoke(
+        main, ["list", "--dir", str(journal.base)], env={"GUARDHOOK_DIR": "", "GUARDHOOK_ROLLOUT_DIR": ""}
+    )
+    assert result.exit_code == 0, result.output
+
+
+def exported(journal: Journal, name: str = RUN) -> bytes:
+    result = run("export", name, data=journal.base)
+    assert result.exit_code == 0, result.output
+    return result.stdout_bytes
+
+
+def test_the_form_of_a_line() -> None:
+    raw = encode({"ts": "t", "seq": 0, "type": "x", "data": {"a": "<&>\u2028\u2029é\x7f", "b": [1.5, None, True]}})
+    assert raw == '{"ts":"t","seq":0,"type":"x","data":{"a":"<&>\\u2028\\u2029é\x7f","b":[1.5,null,true]}}\n'.encode()
+    assert [instant(f"2026-01-01T00:00:00.{f}Z") for f in ("000000", "120000", "000001")] == [
+        "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.12Z", "2026-01-01T00:00:00.000001Z",
+    ]  # fmt: skip
+
+
+def test_values_that_no_loader_would_take(tmp_path: Path) -> None:
+    raw = fitting(
+        {
+            "ts": "2026-01-01T00:00:00Z",
+            "seq": 0,
+            "type": "run.started",
+            "data": {"a": "é" * (1 << 20), "b": ["x" * (2 << 20)]},
+        }
+    )
+    assert raw is not None and len(raw) < 3 << 20
+    data = json.loads(raw)["data"]
+    assert (
+        len(data["a"].encode()) == 1 << 20
+        and data["a_truncated"]["bytes"] == 2 << 20
+        and len(data["a_truncated"]["sha256"]) == 64
+    )
+    deep: object = 1
+    for _ in range(120):
+        deep = [deep]
+    events = [{"ts": "2026-01-01T00:00:00Z", "seq": 1, "type": "x", "data": {"step": 2, "a": deep}}]
+    (marker,) = map(json.loads, lines(events))  # type: ignore[arg-type]
+    assert marker["type"] == "recorder.drop_detected"
+    assert marker["data"] == {
+        "step": 2,
+        "dropped_event_id": "1",
+        "dropped_event_type": "x",
+        "dropped_seq": 1,
+        "reason": "too large",
+        "count": 1,
+    }
+
+
+def test_where_files_lie_and_who_may_read_them(journal: Journal, tmp_path: Path) -> None:
+    journal.add(event("user_prompt", prompt="p"), bash("pre_tool", "1"))
+    out = tmp_path / "deep" / "rollouts"
+    before = os.umask(0)
+    try:
+        result = run("export", SESSION, str(out), "--json", data=journal.base)
+    finally:
+        os.umask(before)
+    assert result.exit_code == 0, result.output
+    path = out / DAY / f"{RUN}.jsonl"
+    assert json.loads(result.stdout)["files"] == [
+        {"run_id": RUN, "path": str(path), "events": 3, "bytes": path.stat().st_size, "changed": True}
+    ]
+    assert path.read_bytes() == exported(journal)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert {stat.S_IMODE(p.stat().st_mode) for p in (out, out / DAY)} == {0o700}
+    assert os.listdir(out / DAY) == [path.name]
+    again = json.loads(run("export", "--all", str(out), "--json", data=journal.base).stdout)
+    assert [f["changed"] for f in again["files"]] == [False]
+
+
+def test_the_date_stays_when_the_run_goes_on_after_midnight(journal: Journal, tmp_path: Path) -> None:
+    journal.add(event("user_prompt", prompt="p"))
+    journal.add(bash("pre_tool", "1"), step=86_400)
+    assert run("export", "--all", str(tmp_path / "out"), data=journal.base).exit_code == 0
+    assert [p.name for p in (tmp_path / "out").iterdir()] == [DAY]
+
+
+def test_nothing_is_written_through_links(journal: Journal, tmp_path: Path) -> None:
+    journal.add(event("user_prompt", prompt="p"))
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    out.mkdir()
+    elsewhere.mkdir()
+    (out / DAY).symlink_to(elsewhere)
+    assert run("export", SESSION, str(out), data=journal.base).exit_code == 2
+    (out / DAY).unlink()
+    (out / DAY).mkdir()
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (out / DAY / f"{RUN}.jsonl").symlink_to(victim)
+    run("export", SESSION, str(out), data=journal.base)
+    assert victim.read_text() == "mine" and not list(elsewhere.iterdir())
+
+
+def test_mistakes(journal: Journal, tmp_path: Path) -> None:
+    journal.add(event("user_prompt", prompt="p"))
+    out = str(tmp_path / "out")
+    for words, status in (
+        ([], 2), (["--all"], 2), (["--follow"], 2), (["--all", "--follow", out], 2), (["nothing"], 1), ([SESSION, out, "x"], 2), (["--all", out, "x"], 2),
+        ([SESSION, "--by", "day", out], 2), ([SESSION, "--by", "turn"], 2), ([SESSION, " "], 2), ([SESSION, "--since", "1d"], 2), ([""], 1),
+    ):  # fmt: skip
+        result = run("export", *words, data=journal.base)
+        assert result.exit_code == status, (words, result.output)
+    assert run("export", "--all", out, data=tmp_path / "none").exit_code == 1
+    (journal.base / "config.toml").write_text("[forensics]\ncausal_graph_enabled = 7\n")
+    result = run("export", SESSION, "--json", data=journal.base)
+    assert result.exit_code == 2 and "causal_graph_enabled" in json.loads(result.stdout)["error"]
+
+
+def test_the_live_folder_is_the_export_byte_for_byte(journal: Journal, tmp_path: Path) -> None:
+    """Whatever the moments at which somebody looked."""
+    live = tmp_path / "live"
+    settings(journal, live)
+    path = live / DAY / f"{RUN}.jsonl"
+    steps = [
+        event("session_start", source="startup"), event("user_prompt", prompt="p"), bash("pre_tool", "1"), bash("pre_tool", "2", "rm", verdict=said("deny")),
+        bash("post_tool", "1", tool_response="out"), event("stop", last_assistant_message="done"), event("user_prompt", prompt="more"),
+        bash("pre_tool", "3"), event("session_end", reason="exit"), bash("post_tool", "3", tool_response="late"), event("notification", message="m"),
+    ]  # fmt: skip
+    inodes = []
+    for one in steps:
+        journal.add(one, **({"closes": True} if one["event"] == "session_end" else {}))
+        listed(journal)
+        assert path.read_bytes() == exported(journal)
+        inodes.append(path.stat().st_ino)
+    assert len(set(inodes[:9])) == 1, "news are appended, not written anew"
+    found = load(str(path))
+    assert found.outcome == "completed" and found.events[-1].type == "run.completed"
+    late = next(e for e in found.events if e.payload and e.payload.get("output") == "late")
+    assert late.payload is not None and late.payload["late"] is True
+
+
+def test_a_live_file_that_somebody_changed_is_made_again(journal: Journal, tmp_path: Path) -> None:
+    live = tmp_path / "live"
+    settings(journal, live)
+    journal.add(event("user_prompt", prompt="p"))
+    listed(journal)
+    path = live / DAY / f"{RUN}.jsonl"
+    with path.open("a") as file:
+        file.write("{}\n")
+    assert run("verify", str(path), data=journal.base).exit_code == 1
+    journal.add(bash("pre_tool", "1"))
+    listed(journal)
+    assert path.read_bytes() == exported(journal)
+    path.unlink()
+    journal.add(bash("post_tool", "1"))
+    listed(journal)
+    assert path.read_bytes() == exported(journal)
+    (journal.base / "rollouts.db").unlink()
+    path.unlink()
+    listed(journal)
+    assert path.read_bytes() == exported(journal)
+
+
+def test_a_rewritten_journal_makes_live_files_anew(journal: Journal, tmp_path: Path) -> None:
+    live = tmp_path / "live"
+    settings(journal, live)
+    journal.add(event("user_prompt", prompt="secret"), bash("pre_tool", "1"))
+    listed(journal)
+    data = journal.path()
+    data.write_bytes(data.read_bytes().replace(b"secret", b"hidden"))
+    (journal.base / "journal" / "generation").write_text("1")
+    listed(journal)
+    assert b"secret" not in (live / DAY / f"{RUN}.jsonl").read_bytes()
+
+
+def test_a_run_keeps_the_settings_it_began_with(journal: Journal, tmp_path: Path) -> None:
+    live = tmp_path / "live"
+    settings(journal, live, "detect_anti_patterns = true")
+    journal.add(event("user_prompt", prompt="p"), bash("pre_tool", "1"))
+    listed(journal)
+    settings(journal, live)
+    journal.add(bash("pre_tool", "2"), bash("pre_tool", "3"))
+    listed(journal)
+    path = live / DAY / f"{RUN}.jsonl"
+    events = list(map(json.loads, path.read_text().splitlines()))
+    assert len(told(events, "tool.antipattern")) == 1
+    assert told(events, "run.started")[0]["forensics"] == {"detect_anti_patterns": True}
+    (journal.base / "rollouts.db").unlink()
+    listed(journal)
+    assert list(map(json.loads, path.read_text().splitlines())) == events
+    run("export", SESSION, str(live), data=journal.base)
+    assert list(map(json.loads, path.read_text().splitlines())) == events
+    assert run("verify", str(path), data=journal.base).exit_code == 0
+
+
+def test_a_rollout_folder_that_can_t_be_written_stops_no_command(journal: Journal, tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_text("")
+    settings(journal, target)
+    journal.add(event("user_prompt", prompt="p"))
+    listed(journal)
+    settings(journal, tmp_path / "x", 'close_on = "never"')
+    listed(journal)
+
+
+def test_the_environment_names_the_folder_and_blank_is_none(journal: Journal, tmp_path: Path) -> None:
+    settings(journal, tmp_path / "config")
+    journal.add(event("user_prompt", prompt="p"))
+    result = run("export", "--all", data=journal.base, env={"GUARDHOOK_ROLLOUT_DIR": str(tmp_path / "env")})
+    assert result.exit_code == 0 and (tmp_path / "env").exists() and not (tmp_path / "config").exists()
+    assert run("export", "--all", data=journal.base, env={"GUARDHOOK_ROLLOUT_DIR": "  "}).exit_code == 0
+    assert (tmp_path / "config").exists()
+
+
+def test_forks_are_no_runs_of_the_live_folder(journal: Journal, tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from guardhook.commands import main
+
+    journal.add(event("user_prompt", prompt="p"), bash("pre_tool", "1"), bash("post_tool", "1"))
+    trace = find(journal.folders, SESSION).trace_id
+    made = CliRunner().invoke(main, ["fork", trace, "--from-step", "1", "--json", "--dir", str(journal.base)])
+    copy = json.loads(made.stdout)["trace_id"]
+    found = json.loads(run("export", "--all", str(tmp_path / "out"), "--json", data=journal.base).stdout)
+    assert [f["run_id"] for f in found["files"]] == [RUN]
+    events = list(render(journal.folders, find(journal.folders, copy)))
+    assert told(events, "run.started")[0]["copy_of"] == trace
+    assert ("tool.call.completed", 1) in types(events)
+
+
+def test_turns(journal: Journal, tmp_path: Path) -> None:
+    journal.add(
+        event("session_start"), event("user_prompt", prompt="one"), bash("pre_tool", "1"), bash("post_tool", "1")
+    )
+    journal.add(event("stop", last_assistant_message="a"), event("user_prompt", prompt="two"), bash("pre_tool", "2"))
+    journal.add(event("session_end"), closes=True)
+    out = tmp_path / "out"
+    found = json.loads(run("export", SESSION, str(out), "--by", "turn", "--json", data=journal.base).stdout)
+    first, second = (load(f["path"]) for f in found["files"])
+    assert [e.seq for e in first.events] == list(range(len(first.events))) and first.outcome == "completed"
+    assert (first.start["prompt"], second.start["prompt"]) == ("one", "two")
+    assert second.start["previous_run_id"] == first.start["run_id"] and second.start["turn_of"] == RUN
+    assert [e.step for e in second.events] == [0, 1, 1, 1, 1] and second.events[-1].type == "run.completed"
+    settings(journal, tmp_path / "live", 'close_on = "stop"')
+    listed(journal)
+    written = {p.name: p.read_bytes() for p in (tmp_path / "live" / DAY).iterdir()}
+    assert written == {p.name: p.read_bytes() for p in (out / DAY).iterdir()} and len(written) == 2
+
+
+def test_following(journal: Journal, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    path = out / DAY / f"{RUN}.jsonl"
+    words = ["rollout", "export", "--follow", str(out), "--interval", "20", "--dir", str(journal.base)]
+    process = subprocess.Popen([sys.executable, "-m", "guardhook", *words], env={**os.environ, "GUARDHOOK_DIR": ""})
+    try:
+        for count, one in enumerate((event("user_prompt", prompt="p"), bash("pre_tool", "1")), 1):
+            journal.add(one)
+            until = time.monotonic() + 30
+            while not (path.exists() and len(path.read_bytes().splitlines()) >= count * 2 - 1):
+                assert process.poll() is None and time.monotonic() < until
+                time.sleep(0.02)
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    assert path.read_bytes() == exported(journal)
+
+
+def test_verify(journal: Journal, tmp_path: Path) -> None:
+    journal.add(event("user_prompt", prompt="p"), bash("pre_tool", "1"))
+    good = tmp_path / "good.jsonl"
+    good.write_bytes(exported(journal))
+    result = run("verify", str(good), "--json", data=journal.base)
+    (found,) = json.loads(result.stdout)["files"]
+    assert result.exit_code == 0
+    assert (found["ok"], found["events"], found["steps"], found["ended"], found["journal"]) == (
+        True,
+        3,
+        1,
+        False,
+        "same",
+    )
+    changed = tmp_path / "changed.jsonl"
+    changed.write_bytes(good.read_bytes().replace(b'"p"', b'"q"'))
+    result = run("verify", str(good), str(changed), data=journal.base)
+    assert result.exit_code == 1 and "NOT what the journal says" in result.stdout
+    assert run("verify", str(changed), "--no-journal", data=journal.base).exit_code == 0
+    holes = tmp_path / "holes.jsonl"
+    holes.write_text(
+        '{"ts":"2026-01-01T00:00:00Z","seq":0,"type":"run.started"}\n{"ts":"2026-01-01T00:00:00Z","seq":4,"type":"x","data":{"step":1}}\n'
+    )
+    result = run("verify", str(holes), data=tmp_path / "none")
+    assert result.exit_code == 1 and "MISSING without a marker: 1-3" in result.stdout
+    hostile = tmp_path / "bad\x1b[31m\n.jsonl"
+    hostile.write_text("nonsense")
+    result = run("verify", str(hostile), data=tmp_path / "none")
+    assert (
+        result.exit_code == 1
+        and "\x1b" not in result.output
+        and "line 1" in result.output
+        and result.output.count("\n") == 1
+    )
+
+
+@pytest.mark.parametrize("command", ["verify"])
+def test_missing_files(command: str, tmp_path: Path) -> None:
+    words = {
+        "diff": [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")],
+        "fork": [str(tmp_path / "a.jsonl"), "--step", "0"],
+    }.get(command, [str(tmp_path / "a.jsonl")])
+    result = run(command, *words, data=tmp_path)
+    assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
