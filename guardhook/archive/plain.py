@@ -22,7 +22,7 @@ _JSON = SCALARS | {dict, list}
 
 _HALF = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-_HUGE = re.compile(r"[0-9.][eE]\+?[0-9]{3}|[0-9]{300}")
+HUGE = re.compile(r"[0-9.][eE]\+?[0-9]{3}|[0-9]{300}")
 
 
 def _unencodable(value: object) -> object:
@@ -119,7 +119,7 @@ def _float(found: str) -> float:
 
 
 DECODER = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_pairs)
-_CAREFUL = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_pairs, parse_float=_float)
+CAREFUL = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_pairs, parse_float=_float)
 
 
 def loads(data: bytes | str) -> object:
@@ -127,7 +127,7 @@ def loads(data: bytes | str) -> object:
     room()
     try:
         found = data if isinstance(data, str) else data.decode("utf-8")
-        decoder = _CAREFUL if _HUGE.search(found) else DECODER
+        decoder = CAREFUL if HUGE.search(found) else DECODER
         return decoder.decode(found)
     except UnicodeDecodeError as error:
         raise UnreadableError(f"not UTF-8 (byte {error.start})") from None
