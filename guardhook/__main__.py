@@ -36,6 +36,11 @@ def run(words: list[str]) -> None:
             raise
         from guardhook.commands.output import say
 
+        if isinstance(error, OSError) and error.filename is None and error.errno in (5, 28):
+            # EIO or ENOSPC of stdout. What is still in its buffer would fail once more at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            say(f"guardhook: the output can't be written: {error.strerror}")
+            sys.exit(1)
         where = error.__traceback__
         while where is not None and where.tb_next is not None:
             where = where.tb_next
