@@ -7,10 +7,9 @@ import socket
 
 import click
 
-from guardhook.commands import reading
+from guardhook.commands import reading, rollout_shared
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import emit, fail, say
-from guardhook.core.folders import Folders
 from guardhook.policy import settings
 
 PORT = 7467
@@ -37,7 +36,7 @@ def command(
 ) -> None:
     """Serve traces, runs, a live stream and rollout replay on the loopback interface, until interrupted. See docs/serve.md."""
     folders = resolve(directory)
-    given = _settings(folders, as_json)
+    given = rollout_shared.settings(folders, as_json)
     token_file = token_file or _text(given, "serve.token_file", as_json)
     port = port if port is not None else _port(given, as_json)
     from guardhook.views.http import context, server
@@ -60,11 +59,10 @@ def command(
     for origin in wanted:
         if not _is_origin(origin):
             fail(f"--allow-origin {origin!r}: an origin looks like http://localhost:3000, without anything behind", as_json=as_json)  # fmt: skip
-    folder = os.environ.get("GUARDHOOK_ROLLOUT_DIR", "").strip() or _text(given, "forensics.rollout_dir", as_json)
+    tenant = rollout_shared.tenant(given)
     made = context.Context(
-        folders, tokens=tokens, hosts=hosts if local else (*hosts, host), origins=tuple(wanted),
-        rollout_dir=None if folder is None else os.path.abspath(os.path.expanduser(folder)),
-        tenant=_text(given, "identity.tenant", as_json),
+        folders, tokens=tokens, hosts=hosts if local else (*hosts, host), origins=tuple(wanted), tenant=tenant,
+        rollout_dir=rollout_shared.rollout_dir(given, as_json), options=rollout_shared.options(given, as_json, tenant=tenant),
     )  # fmt: skip
     try:
         listener = server.listen(host, port)
@@ -74,13 +72,6 @@ def command(
         where = server.url(listener)
         server.run(made, listener, lambda: emit({"url": where}) if as_json else click.echo(f"listening on {where}"))
     say("stopped")
-
-
-def _settings(folders: Folders, as_json: bool) -> settings.Settings:
-    try:
-        return settings.read(folders)
-    except settings.SettingsError as error:
-        fail(str(error), as_json=as_json)
 
 
 def _text(given: settings.Settings, name: str, as_json: bool) -> str | None:

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from guardhook.core.folders import Folders
+from guardhook.rollout.options import Options
 
 LEAST_TOKEN = 16
 _MOST_FILE = 1 << 20
@@ -115,6 +116,7 @@ class Context:
         origins: tuple[str, ...] = (),
         rollout_dir: str | None = None,
         tenant: str | None = None,
+        options: Options | None = None,
     ) -> None:
         self.folders = folders
         self.tokens = tokens
@@ -122,6 +124,7 @@ class Context:
         self.origins = frozenset(origins)
         self.rollout_dir = rollout_dir
         self.tenant = tenant  # whose the records of this machine are that don't say it themselves
+        self.options = options  # what rollouts tell
         self.drifts = Slots(DRIFTS)
         self.streams = Slots(STREAMS)
         self.stopping = threading.Event()  # streams end when it is set
