@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-WORDS = (
+_TEXT = (
     "the a to of and in for is that with this from not are be on it we can should error value function return class import test file path "
     "line number string list index result config parse render update module handler request response server client table row column query "
     "branch commit merge build cache worker thread queue timeout retry token key session user name id type about above after again all also "
@@ -30,7 +30,8 @@ WORDS = (
     "uses very want was way well were what when where whether which while who why will without word work would write yet zero array buffer "
     "byte chunk counter cursor decode encode entry flag format frame graph group header hook input iterator journal layer limit lock map "
     "match memory message method mode node object offset option order output package page parent payload pipe policy pool port process program"
-).split()
+)
+WORDS = _TEXT.split()
 TOOLS = ("Bash", "Read", "Edit", "Grep", "Write", "Glob", "WebFetch", "TodoWrite")
 
 
@@ -66,7 +67,9 @@ def transcript(rng: random.Random, size: int) -> Iterator[str]:
         clock += rng.random() * 3
         uuid = f"{rng.getrandbits(128):032x}"
         whole = {"parentUuid": parent, "isSidechain": False, **fields, "uuid": uuid, **base}
-        whole["timestamp"] = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(clock)) + f"{int(clock * 1000) % 1000:03d}Z"
+        whole["timestamp"] = (
+            time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(clock)) + f"{int(clock * 1000) % 1000:03d}Z"
+        )
         parent = uuid
         text = json.dumps(whole, ensure_ascii=False, separators=(",", ":")) + "\n"
         done += len(text.encode())
@@ -92,7 +95,10 @@ def transcript(rng: random.Random, size: int) -> Iterator[str]:
             for _ in range(rng.choice((1, 1, 1, 2))):
                 call = f"toolu_{rng.getrandbits(96):024x}"
                 name = rng.choice(TOOLS)
-                given: dict[str, object] = {"command": f"grep -rn {words(rng, 2)} src | head", "description": words(rng, 5)}
+                given: dict[str, object] = {
+                    "command": f"grep -rn {words(rng, 2)} src | head",
+                    "description": words(rng, 5),
+                }
                 if name in ("Edit", "Write"):
                     given = {"file_path": f"/home/user/project/src/{rng.choice(WORDS)}.py", "content": code(rng, 12)}
                 blocks.append({"type": "tool_use", "id": call, "name": name, "input": given})
@@ -110,7 +116,9 @@ def transcript(rng: random.Random, size: int) -> Iterator[str]:
                     "toolUseResult": {"stdout": said, "stderr": "", "interrupted": False, "isImage": False}, "sourceToolAssistantUUID": parent,
                     "permissionDecision": {"decision": "accept", "source": "config", "reasonType": "rule"},
                 })  # fmt: skip
-        yield record({"type": "system", "subtype": "stop_hook_summary", "hookCount": 1, "hookInfos": [], "level": "suggestion"})
+        yield record(
+            {"type": "system", "subtype": "stop_hook_summary", "hookCount": 1, "hookInfos": [], "level": "suggestion"}
+        )
 
 
 def write(path: Path, megabytes: float) -> int:

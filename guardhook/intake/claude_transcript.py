@@ -176,7 +176,7 @@ class _First:
         self.side: bool | None = None  # the file is a sub-agent's own
         self.prompt = Prompt()
         clock = Steps(Counts())
-        for _, raw in records.lines(fd):
+        for _, raw, _ in records.lines(fd):
             record = None if raw is None else _decoder.decode(raw)[0]
             if record is None:
                 continue
@@ -254,7 +254,7 @@ class _Transcript:
     def _records(self, path: str, fd: int) -> Iterator[_Record]:
         """The records of one file; each is counted as read, and as malformed when it is none."""
         name, counts = os.path.basename(path), self.counts
-        for line, raw in records.lines(fd):
+        for line, raw, _ in records.lines(fd):
             counts.read += 1
             counts.bytes += 0 if raw is None else len(raw) + 1
             if raw is None:

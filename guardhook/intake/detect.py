@@ -11,6 +11,8 @@ HEAD_BYTES = 64 * 1024
 # format -> module below guardhook.intake; asked in this order
 TABLE: dict[str, str] = {
     "claude-transcript": "claude_transcript",
+    "codex-rollout": "codex_rollout",
+    "gemini-chat": "gemini_chat",
 }
 
 

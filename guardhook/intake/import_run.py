@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from _blake2 import blake2b
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from guardhook.journal import line
 from guardhook.journal.write import HEADS
 from guardhook.store.errors import StoreError
 from guardhook.store.fold import trace_id
+from guardhook.store.instants import iso_ms
 
 VERSION = 1  # raised when importers give something else for the same file
 _EDGE = 64 * 1024
@@ -299,6 +301,7 @@ class Import:
         if self._options.tags:
             before = start.get("tags")
             start["tags"] = list(dict.fromkeys([*(before if isinstance(before, list) else []), *self._options.tags]))
+        start.setdefault("created_at", iso_ms(time.time_ns() // 1000))
         hooks = self._hooks(start.get("dialect"), run.identity.session)
         metadata = start.get("metadata")
         if hooks is not None and isinstance(metadata, dict):

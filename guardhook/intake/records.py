@@ -33,47 +33,62 @@ def open_file(path: str) -> int:
     return fd
 
 
-def lines(fd: int, size: int | None = None) -> Iterator[tuple[int, bytes | None]]:
-    """(number, line) of all lines that are not blank, the unfinished last one included; None for one longer than LINE_BYTES.
+def lines(fd: int, size: int | None = None) -> Iterator[tuple[int, bytes | None, int]]:
+    """(number, line, offset) of all lines that are not blank, the unfinished last one included; the line is None where it is longer than LINE_BYTES.
 
     Reads from the start up to size bytes (None: what the file has now). Numbers count from 1.
     """
     if size is None:
         size = os.fstat(fd).st_size
-    number = position = 0
+    number = position = offset = 0
     parts: list[bytes] = []
     length = 0
     while position < size and (chunk := os.pread(fd, min(_CHUNK, size - position), position)):
-        if position == 0 and chunk.startswith(_BOM):
-            chunk = chunk[3:]
-            position = 3
         position += len(chunk)
-        first, feed, rest = chunk.partition(b"\n")
-        length += len(first)
-        if length <= LINE_BYTES:
-            parts.append(first)
-        else:
-            parts.clear()
-        if not feed:
+        if b"\n" not in chunk:
+            length += len(chunk)
+            if length <= LINE_BYTES:
+                parts.append(chunk)
+            else:
+                parts.clear()
             continue
-        number += 1
-        line = b"".join(parts).strip(_BLANK)
-        if length > LINE_BYTES:
-            yield number, None
-        elif line:
-            yield number, line
-        *whole, last = rest.split(b"\n")
-        for raw in whole:
+        first, _, rest = chunk.partition(b"\n")
+        parts.append(first)
+        for raw in (b"".join(parts) if length <= LINE_BYTES else None, *rest.split(b"\n")[:-1]):
             number += 1
-            line = raw.strip(_BLANK)
-            if line:
-                yield number, line
-        parts, length = [last], len(last)
-    line = b"".join(parts).strip(_BLANK)
+            end = offset + (length + len(first) if raw is None else len(raw)) + 1
+            if raw is None or (line := _stripped(raw, offset)):
+                yield number, None if raw is None else line, offset
+            offset = end
+        tail = chunk[chunk.rindex(b"\n") + 1 :]
+        parts, length = [tail], len(tail)
+    line = _stripped(b"".join(parts), offset)
     if length > LINE_BYTES:
-        yield number + 1, None
+        yield number + 1, None, offset
     elif line:
-        yield number + 1, line
+        yield number + 1, line, offset
+
+
+def _stripped(raw: bytes, offset: int) -> bytes:
+    return (raw.removeprefix(_BOM) if offset == 0 else raw).strip(_BLANK)
+
+
+def beginning(fd: int, size: int) -> bytes:
+    """The first bytes of a file, without a byte-order mark. Raises OSError."""
+    return os.pread(fd, size, 0).removeprefix(_BOM)
+
+
+def line_at(fd: int, offset: int) -> bytes:
+    """The line that begins at an offset, as `lines` gave it. Raises OSError."""
+    parts = []
+    position = offset
+    while chunk := os.pread(fd, 64 * 1024, position):
+        head, feed, _ = chunk.partition(b"\n")
+        parts.append(head)
+        position += len(chunk)
+        if feed:
+            break
+    return _stripped(b"".join(parts), offset)
 
 
 class Decoder(Generic[S]):

@@ -1,0 +1,129 @@
+"""`guardhook import` of Gemini CLI's chat logs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from import_rig import Rig
+
+SESSION = "5e550001-0000-4000-8000-0000000000aa"
+HEAD = {"sessionId": SESSION, "projectHash": "ab" * 32, "startTime": "2026-11-30T10:00:00.000Z", "lastUpdated": "2026-11-30T10:00:00.000Z", "kind": "main"}  # fmt: skip
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+def user(id: str, text: str, at: int = 1) -> dict[str, object]:
+    return {"id": id, "timestamp": f"2026-11-30T10:00:{at:02d}.000Z", "type": "user", "content": [{"text": text}]}
+
+
+def gemini(
+    id: str, text: str = "", *calls: object, at: int = 2, tokens: int = 100, **more: object
+) -> dict[str, object]:
+    out: dict[str, object] = {
+        "id": id, "timestamp": f"2026-11-30T10:00:{at:02d}.000Z", "type": "gemini", "content": text, "model": "gemini-2.5-flash",
+        "tokens": {"input": tokens - 10, "output": 10, "cached": 5, "thoughts": 0, "tool": 0, "total": tokens}, **more,
+    }  # fmt: skip
+    return {**out, "toolCalls": list(calls)} if calls else out
+
+
+def tool(id: str, said: str = "ok", status: str = "success", **more: object) -> dict[str, object]:
+    key = "output" if status == "success" else "error"
+    return {
+        "id": id, "name": "run_shell_command", "args": {"command": "ls"}, "status": status, "timestamp": "2026-11-30T10:00:05.500Z",
+        "result": [{"functionResponse": {"id": id, "name": "run_shell_command", "response": {key: said}}}], **more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["chat.jsonl", "chat-array.json"])
+def test_captured_chats(rig: Rig, name: str) -> None:
+    ran = rig.import_(rig.fixture(f"gemini/{name}"))
+    assert ran.status == 0 and ran.file["format"] == "gemini-chat"
+    found = ran.file["records"]
+    assert found["read"] == 16 == found["imported"] + found["skipped"] and found["mended"] == 0
+    trace = rig.trace()
+    assert trace.agent_name == "gemini" and trace.session_id == "5e550001-0000-4000-8000-000000000001"
+    assert trace.input == {"prompt": "please do the thing"} and trace.output == {"text": "All done."}
+    assert trace.total_tokens == 3060 and len(trace.metadata["preamble_prompts"]) == 1  # type: ignore[arg-type]
+    blocked, ran_, said = rig.steps()
+    assert blocked.error == "Tool execution blocked: rm -rf is not allowed" and blocked.metadata["blocked"] is True
+    assert ran_.error is None and ran_.input == {"command": "echo RAN > /home/dev/proj/canary.txt; echo tool-output-42", "description": "canary"}  # fmt: skip
+    assert (ran_.started_at, ran_.ended_at, ran_.duration_ms) == (
+        "2026-11-30T00:34:00.072Z",
+        "2026-11-30T00:34:00.149Z",
+        77,
+    )
+    assert [s.tokens_used for s in (blocked, ran_, said)] == [1020, 1020, 1020] and said.model == "gemini-2.5-flash"
+
+
+def test_the_last_record_of_an_id_holds_in_the_place_of_the_first(rig: Rig) -> None:
+    path = rig.write(
+        "session-1.jsonl", HEAD, user("u", "go"), gemini("a"), gemini("b", "second", at=3), gemini("a", "", tool("t1")),
+        {"$set": {"messages": [gemini("b", "second, mended", at=3), user("v", "more", at=4)]}},
+    )  # fmt: skip
+    ran = rig.import_(path)
+    assert [(s.name, s.output) for s in rig.steps()] == [("run_shell_command", {"result": "ok"}), ("assistant_message", {"text": "second, mended"})]  # fmt: skip
+    assert rig.trace().total_tokens == 200 and rig.trace().metadata["follow_up_prompts"] == ["more"]
+    assert ran.file["records"]["duplicates"] == 1
+
+
+def test_a_rewind_takes_turns_back_but_hides_no_call(rig: Rig) -> None:
+    path = rig.write(
+        "session-1.jsonl", HEAD, user("u1", "first"), gemini("a", "one"), user("u2", "wrong turn"), gemini("b", "two", tool("t1")),
+        {"$rewindTo": "u2"}, user("u3", "better", at=6), gemini("c", "three", at=7),
+    )  # fmt: skip
+    rig.import_(path)
+    trace = rig.trace()
+    assert trace.metadata["follow_up_prompts"] == ["better"] and trace.output == {"text": "three"}
+    steps = rig.steps()
+    assert [(s.name, bool(s.metadata.get("rewound"))) for s in steps] == [
+        ("assistant_message", False), ("assistant_message", True), ("run_shell_command", True), ("assistant_message", False),
+    ]  # fmt: skip
+
+
+def test_a_rewind_to_nowhere_takes_everything_back(rig: Rig) -> None:
+    rig.import_(rig.write("session-1.jsonl", HEAD, user("u1", "first"), gemini("a", "one"), {"$rewindTo": "?"}, user("u2", "again", at=5)))  # fmt: skip
+    assert rig.trace().input == {"prompt": "again"}
+    assert [s.metadata.get("rewound") for s in rig.steps()] == [True]
+
+
+def test_sub_agents_hang_below_the_call_that_started_them(rig: Rig) -> None:
+    path = rig.write("chats/session-1.jsonl", HEAD, user("u", "go"), gemini("a", "", tool("t1", agentId="agent-7")))
+    rig.write(f"chats/{SESSION}/agent-7.jsonl", {**HEAD, "sessionId": "agent-7", "kind": "subagent"}, user("x", "inner"), gemini("y", "", tool("t2")))  # fmt: skip
+    ran = rig.import_(rig.files)
+    assert [Path(f["path"]) for f in ran.files] == [path]
+    call, anchor, inner = rig.steps()
+    assert anchor.name == "subagent:agent-7" and anchor.input == {"prompt": "inner"} and anchor.caused_by_step_number == call.step_number  # fmt: skip
+    assert inner.parent_step_number == anchor.step_number
+    assert "follow_up_prompts" not in rig.trace().metadata
+
+
+def test_thoughts_errors_and_calls_that_were_cancelled(rig: Rig) -> None:
+    thinking = gemini("a", "", {"id": 5, "name": None, "status": "cancelled"}, thoughts=[{"subject": "Plan", "description": "look", "timestamp": "2026-11-30T10:00:01.500Z"}])  # fmt: skip
+    rig.import_(rig.write("session-1.jsonl", HEAD, user("u", "go"), thinking, {"id": "e", "type": "error", "content": "quota", "timestamp": "2026-11-30T10:00:09.000Z"}))  # fmt: skip
+    thought, call, error = rig.steps()
+    assert thought.output == {"text": "Plan: look"} and thought.started_at == "2026-11-30T10:00:01.500Z" and thought.tokens_used == 100  # fmt: skip
+    assert call.name == "tool" and call.error == "cancelled" and call.metadata["call"] == "5"
+    assert error.step_type == "error" and error.error == "quota"
+
+
+def test_a_document_of_an_older_client(rig: Rig) -> None:
+    whole = {
+        "sessionId": SESSION,
+        "projectHash": "ab",
+        "startTime": "2026-01-01T00:00:00.000Z",
+        "messages": [user("u", "go"), gemini("a", "done")],
+    }
+    path = rig.files / "session-old.json"
+    path.write_text(json.dumps(whole, indent=2))
+    assert rig.import_(path).file["records"]["read"] == 2
+    trace = rig.trace()
+    assert trace.session_id == SESSION and trace.input == {"prompt": "go"} and trace.output == {"text": "done"}
