@@ -304,7 +304,13 @@ class _Redactor:
         batch: list[tuple[Event, str]] = []
         size = 0
         for event in events:
-            text = _text(event.fields)
+            try:
+                text = _text(event.fields)
+            except RecursionError:
+                event = event._replace(
+                    fields={k: v for k, v in event.fields.items() if not isinstance(v, (dict, list))}
+                )
+                text = _text(event.fields)
             if len(text) > limits.RECORD_BYTES:
                 yield from self._batch(batch)
                 batch, size = [], 0

@@ -107,8 +107,12 @@ class Decoder(Generic[S]):
         try:
             # Duplicate keys: the last one wins, as with the quick decoder.
             value = _loads(raw)
-        except (PayloadError, RecursionError, ValueError) as error:
-            return None, f"no JSON: {str(error)[:200]}" if str(error) else "nested too deep"
+        except RecursionError:
+            return None, "nested too deep"
+        except PayloadError as error:
+            return None, "nested too deep" if error.kind == "nesting" else f"no JSON: {str(error)[:200]}"
+        except ValueError as error:
+            return None, f"no JSON: {str(error)[:200]}"
         if not isinstance(value, dict):
             return None, "no JSON object"
         wrong: list[str] = []
