@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from typing import NamedTuple
-from xml.sax.saxutils import escape, quoteattr
 
 from guardhook.views.text import one_line
 
@@ -22,18 +22,18 @@ class Case(NamedTuple):
 def document(suite: str, cases: Sequence[Case]) -> str:
     """The XML text. Whatever agents said in it is escaped first, so there is no character that XML forbids."""
     count = {o: sum(c.outcome == o for c in cases) for o in ("failure", "error", "skipped")}
-    head = f'name={quoteattr(suite)} tests={quoteattr(str(len(cases)))} failures="{count["failure"]}" errors="{count["error"]}" skipped="{count["skipped"]}"'
+    head = f'name={_attribute(suite)} tests="{len(cases)}" failures="{count["failure"]}" errors="{count["error"]}" skipped="{count["skipped"]}"'
     out = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites><testsuite {head}>"]
     for case in cases:
         start = f"<testcase classname={_attribute(case.group)} name={_attribute(case.name)}"
         if case.outcome == "passed":
             out.append(start + "/>")
             continue
-        details = "\n".join(escape(one_line(line)) for line in case.details)
+        details = "\n".join(html.escape(one_line(line), quote=False) for line in case.details)
         out.append(f"{start}><{case.outcome} message={_attribute(case.message)}>{details}</{case.outcome}></testcase>")
     out.append("</testsuite></testsuites>\n")
     return "\n".join(out)
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(one_line(text))
+    return f'"{html.escape(one_line(text))}"'
