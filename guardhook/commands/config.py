@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 
 import click
@@ -237,11 +236,10 @@ def test_ai(as_json: bool, directory: str | None) -> None:
     """Ask the configured model a trivial question, to see that key, model and network work."""
     folders = resolve(directory)
     _read(folders, as_json)
-    try:
-        probe = importlib.import_module("guardhook.evals.probe")
-    except ModuleNotFoundError:
-        fail("this build of guardhook has no model judges", as_json=as_json)
-    probe.run(folders, as_json)
+    from guardhook.evals import probe
+
+    if code := probe.run(folders, as_json):
+        raise SystemExit(code)
 
 
 def _read(folders: Folders, as_json: bool) -> Settings:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from guardhook.commands import reading
 from guardhook.commands.output import fail
+from guardhook.store import Store
 from guardhook.store.diff import FIELDS, PRESENCE, Diff, Difference, compare
+
+if TYPE_CHECKING:
+    from guardhook.evals.ai_diff import Analysis
 
 
 @click.command("diff")
@@ -14,10 +20,11 @@ from guardhook.store.diff import FIELDS, PRESENCE, Diff, Difference, compare
 @click.argument("right_id", metavar="RIGHT")
 @click.option("--compact", is_flag=True, help="One line per difference, without the values.")
 @click.option("--fields", metavar="LIST", help=f"Only these: {', '.join(FIELDS)}.")
+@click.option("--ai", is_flag=True, help="Ask the configured model to explain (see guardhook config).")
 @reading.as_json
 @reading.directory
 def command(
-    left_id: str, right_id: str, compact: bool, fields: str | None, as_json: bool, directory: str | None
+    left_id: str, right_id: str, compact: bool, fields: str | None, ai: bool, as_json: bool, directory: str | None
 ) -> None:
     """Compare two traces step by step. Status 0, different or not."""
     chosen: tuple[str, ...] = FIELDS
@@ -30,10 +37,40 @@ def command(
             fail(f"no field {unknown[0]!r}; there are {', '.join(FIELDS)}", as_json=as_json)
     with reading.opened(directory, as_json) as store:
         found = compare(store, store.get(left_id), store.get(right_id), chosen)
+        said = _asked(store, found, directory, as_json) if ai else None
         if as_json:
-            reading.print_json(found.as_dict())
-        else:
-            _print(found, None if fields is None else chosen, compact)
+            reading.print_json(found.as_dict() if said is None else {**found.as_dict(), "ai_analysis": said.as_dict()})
+            return
+        _print(found, None if fields is None else chosen, compact)
+        if said is not None:
+            from guardhook.views import evaluation
+
+            for line in evaluation.analysis(said, reading.width(), reading.paint()):
+                click.echo(line)
+
+
+def _asked(store: Store, found: Diff, directory: str | None, as_json: bool) -> Analysis:
+    """What a model says of the differences. Nobody to ask, or no usable answer: the command ends."""
+    from guardhook.commands.folders import resolve
+    from guardhook.commands.output import say
+    from guardhook.evals import ai_diff
+    from guardhook.evals.ai import provider, settings
+    from guardhook.policy.settings import SettingsError
+
+    folders = resolve(directory)
+    try:
+        choice = settings.choose(folders)
+        say(f"asking {choice.model} at {choice.host}")
+        said = ai_diff.analyse(store, folders, found, choice)
+    except settings.NoProvider as error:
+        fail(str(error), hints=error.hints, code=1, as_json=as_json)
+    except provider.ProviderError as error:
+        fail(str(error), code=1, as_json=as_json)
+    except SettingsError as error:
+        fail(str(error), as_json=as_json)
+    if said.secrets:
+        say(f"secrets were taken out of {said.secrets} text(s) before they were sent")
+    return said
 
 
 def _print(found: Diff, chosen: tuple[str, ...] | None, compact: bool) -> None:

@@ -174,7 +174,12 @@ def _one(asked: _Asked, trace_id: str, max_cost: float | None, directory: str | 
 
 
 def _many(
-    asked: _Asked, only: Filter, bar: float | None, max_cost: float | None, directory: str | None, cases: list[Case] | None
+    asked: _Asked,
+    only: Filter,
+    bar: float | None,
+    max_cost: float | None,
+    directory: str | None,
+    cases: list[Case] | None,
 ) -> int:
     from guardhook.views import evaluation
 
@@ -243,7 +248,7 @@ def _examined(
         return running.examine(store, trace, evaluators), None
     from guardhook.evals.ai.summary import Summary
 
-    summary = Summary(trace)
+    summary = Summary(trace, judges.rows)
     return running.examine(store, trace, evaluators, also=summary.step), summary
 
 
@@ -254,19 +259,20 @@ def _judges(asked: _Asked, max_cost: float | None, directory: str | None) -> Jud
     """The models' judgements that were asked for, None when there are none. No provider: the command ends."""
     if not asked.models:
         return None
-    from guardhook.evals.ai import judging, settings
+    from guardhook.evals.ai import cleaning, judging, settings
     from guardhook.evals.ai.presets import BY_NAME
     from guardhook.policy.settings import SettingsError
 
     try:
-        choice = settings.choose(resolve(directory))
+        folders = resolve(directory)
+        choice, rows = settings.choose(folders), cleaning.rules(folders)
     except settings.NoProvider as error:
         fail(str(error), hints=error.hints, code=1, as_json=asked.as_json)
     except SettingsError as error:
         fail(str(error), as_json=asked.as_json)
     for line in choice.ignored:
         say(f"warning: {line}")
-    return judging.Judges(choice, [BY_NAME[name] for name in asked.models], judging.Purse(max_cost))
+    return judging.Judges(choice, rows, [BY_NAME[name] for name in asked.models], judging.Purse(max_cost))
 
 
 def _announce(judges: Judges, estimate: float, requests: int) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from guardhook.evals.batch import Report, Tally
 from guardhook.evals.running import Failure
 from guardhook.store import Evaluation, Trace
 from guardhook.views.junit import Case
-from guardhook.views.text import Paint, cells, one_line, pad
+from guardhook.views.text import Paint, cells, cost, count, one_line, pad
+
+if TYPE_CHECKING:
+    from guardhook.evals.ai_diff import Analysis
 
 # Fields of details that are told otherwise, or are for programs.
 _PLUMBING = frozenset((
@@ -127,6 +131,16 @@ def _rows(value: object) -> list[object]:
 
 def _tables(value: object) -> list[dict[str, object]]:
     return [v for v in _rows(value) if isinstance(v, dict)]
+
+
+def analysis(said: Analysis, width: int, paint: Paint) -> Iterator[str]:
+    """What a model said of two runs."""
+    yield paint.bold(f"In the model's words (better: {said.better_trace})")
+    for line in filter(None, (said.explanation, said.reasoning)):
+        yield from _wrapped(line, width)
+    for line in said.key_differences:
+        yield from _wrapped(f"- {line}", width)
+    yield paint.dim(f"    {count(said.tokens_used)} tokens, {cost(said.cost_usd)}")
 
 
 # --- many runs -----------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from guardhook.evals.ai import framing, prices, reply
+from guardhook.evals.ai.cleaning import Rows
 from guardhook.evals.ai.presets import Preset
 from guardhook.evals.ai.provider import ProviderError, Question
 from guardhook.evals.ai.settings import Choice
@@ -17,7 +18,7 @@ from guardhook.store import Trace
 
 KIND = "llm_judge"
 OVERHEAD_TOKENS = 320  # instructions around a summary
-_SYSTEM = "You review recordings of coding agents. Be exact, and claim nothing that the recording does not show. "
+SYSTEM = "You review recordings of coding agents. Be exact, and claim nothing that the recording does not show. "
 
 
 class OverBudget(Exception):
@@ -58,9 +59,10 @@ class Judges:
     """The judgements asked for, by one provider, out of one purse."""
 
     def __init__(
-        self, choice: Choice, presets: Sequence[Preset], purse: Purse, patience: Patience | None = None
+        self, choice: Choice, rows: Rows, presets: Sequence[Preset], purse: Purse, patience: Patience | None = None
     ) -> None:
         self.choice = choice
+        self.rows = rows
         self.presets = tuple(presets)
         self.purse = purse
         self.secrets = 0  # texts from which secrets were taken before sending
@@ -100,7 +102,7 @@ class Judges:
 
     def _one(self, preset: Preset, text: str, secrets: int) -> Result:
         frame = framing.Frame()
-        asked = Question(_SYSTEM + frame.standing, f"{preset.task}\n\n{frame.around(text)}", self.choice.max_tokens)
+        asked = Question(SYSTEM + frame.standing, f"{preset.task}\n\n{frame.around(text)}", self.choice.max_tokens)
         answered = ask(self.choice, asked, self._patience)
         cost, bill = billed(self.choice, asked, answered)
         self.purse.pay(cost + answered.billed * estimated(self.choice, text))

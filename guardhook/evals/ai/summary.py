@@ -6,34 +6,34 @@ Only about as many lines are remembered as the budget has room for, however long
 
 from __future__ import annotations
 
-import json
-
 from guardhook.core.jsontext import printable
+from guardhook.evals.ai.cleaning import Cleaner, Rows
 from guardhook.evals.texts import failed
-from guardhook.journal import redact
-from guardhook.journal.rules import freeze_rules
 from guardhook.store import Step, Trace
-from guardhook.store.model import parsed
 
 BUDGET_TOKENS = 3000
 BUDGET_CHARS = BUDGET_TOKENS * 4
 HEAD_CHARS = 300
 PART_CHARS = 200
-_WHOLE = 256 << 10  # longer JSON is not parsed for the sake of its first words
 
 
 class Summary:
     """Takes the steps of a run, then gives its text."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, rows: Rows) -> None:
         self._trace = trace
-        self._rows = freeze_rules()
+        self._clean = Cleaner(rows)
         self._last_failed: tuple[int, str] | None = None
         self._important = _Shelf()
         self._others = _Shelf()
         self._steps = 0
-        self.secrets = 0  # texts from which something was taken
+        self._text: str | None = None
         self.failed = bool(trace.error) or trace.status in ("failed", "timeout")  # whether anything went wrong
+
+    @property
+    def secrets(self) -> int:
+        """From how many texts something was taken out."""
+        return self._clean.secrets
 
     def step(self, step: Step) -> None:
         self._steps += 1
@@ -49,20 +49,25 @@ class Summary:
 
     def text(self) -> str:
         """The whole text, at most about BUDGET_TOKENS tokens."""
+        if self._text is None:
+            self._text = self._written()
+        return self._text
+
+    def _written(self) -> str:
         trace = self._trace
         agent = " ".join(filter(None, (trace.agent_name, trace.agent_version)))
         head = [
             f"TRACE {printable(trace.id, 80)}: agent {printable(agent, 80)}, {trace.status}, {trace.step_count} steps"
             + (f", {trace.effective_duration_ms} ms" if trace.effective_duration_ms is not None else "")
             + (f", {trace.effective_tokens} tokens" if trace.effective_tokens is not None else ""),
-            f"INPUT: {self._value(trace.input_json, HEAD_CHARS)}",
-            f"OUTPUT: {self._value(trace.output_json, HEAD_CHARS) or '(none)'}",
+            f"INPUT: {self._clean.value(trace.input_json, HEAD_CHARS)}",
+            f"OUTPUT: {self._clean.value(trace.output_json, HEAD_CHARS) or '(none)'}",
         ]
         tail = []
         if trace.error:
-            tail.append(f"ERROR: {self._plain(trace.error, HEAD_CHARS)}")
+            tail.append(f"ERROR: {self._clean.plain(trace.error, HEAD_CHARS)}")
         if trace.tags:
-            tail.append(f"TAGS: {self._plain(', '.join(map(str, trace.tags)), HEAD_CHARS)}")
+            tail.append(f"TAGS: {self._clean.plain(', '.join(map(str, trace.tags)), HEAD_CHARS)}")
         room = BUDGET_CHARS - sum(len(line) + 1 for line in head + tail) - 80
         kept: dict[int, str] = {}
         first = [] if self._last_failed is None else [self._last_failed]
@@ -83,36 +88,20 @@ class Summary:
         if step.tokens_used is not None:
             facts.append(f"{step.tokens_used} tokens")
         if step.model is not None:
-            facts.append(f"model {self._plain(step.model, 60)}")
-        line = f"#{step.step_number} {step.step_type} {self._plain(step.name, 80)}"
+            facts.append(f"model {self._clean.plain(step.model, 60)}")
+        line = f"#{step.step_number} {step.step_type} {self._clean.plain(step.name, 80)}"
         if facts:
             line += f" ({', '.join(facts)})"
-        given = self._value(step.input_json, PART_CHARS) if step.step_type == "tool_call" else ""
+        given = self._clean.value(step.input_json, PART_CHARS) if step.step_type == "tool_call" else ""
         for name, told in (
             ("input", given),
-            ("output", self._value(step.output_json, PART_CHARS)),
-            ("decided", self._plain(": ".join(filter(None, (step.chosen, step.rationale))), PART_CHARS)),
-            ("error", self._plain(step.error or "", HEAD_CHARS)),
+            ("output", self._clean.value(step.output_json, PART_CHARS)),
+            ("decided", self._clean.plain(": ".join(filter(None, (step.chosen, step.rationale))), PART_CHARS)),
+            ("error", self._clean.plain(step.error or "", HEAD_CHARS)),
         ):
             if told:
                 line += f"\n   {name}: {told}"
         return line
-
-    def _value(self, json_text: str | None, most: int) -> str:
-        if json_text is None or json_text in ("null", "{}", "[]"):
-            return ""
-        if len(json_text) > _WHOLE:
-            return self._plain(json_text[:_WHOLE], most)
-        value, places = redact.redact(parsed(json_text, json_text), self._rows)
-        self.secrets += len(places)
-        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        return printable(said, most)
-
-    def _plain(self, text: str, most: int) -> str:
-        # What is cut off here can't have begun a secret that shows: the rules see far more than the part that is kept.
-        clean = redact.redact_text(text[:_WHOLE], self._rows)
-        self.secrets += clean != text[:_WHOLE]
-        return printable(clean, most)
 
 
 class _Shelf:
