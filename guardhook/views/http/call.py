@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from guardhook.store import Missing, NotFound, Store, Trace, open_store
+from guardhook.store import Ambiguous, Missing, NotFound, Store, Trace, open_store
 from guardhook.views.http.answers import Refusal
 from guardhook.views.http.context import Caller, Context
 
@@ -48,8 +48,14 @@ class Call:
 
         A tenant has to give the whole id: what others' ids look like is not told.
         """
-        found = store.get(name)
-        if not self.sees(tenant_of(found, self.context.tenant)) or (self.caller.tenant is not None and found.id != name):  # fmt: skip
+        try:
+            found = store.get(name)
+        except Ambiguous:
+            if self.caller.tenant is None:
+                raise
+            raise NotFound("no such trace") from None
+        whole = self.caller.tenant is None or found.id == name
+        if not (whole and self.sees(tenant_of(found, self.context.tenant))):
             raise NotFound("no such trace")
         return found
 

@@ -59,7 +59,7 @@ def read_tokens(path: str) -> Tokens:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         raise TokenError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    with os.fdopen(fd, "rb") as file:
+    try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             raise TokenError(f"{path}: not a regular file")
@@ -67,7 +67,9 @@ def read_tokens(path: str) -> Tokens:
             raise TokenError(f"{path}: belongs to another user")
         if status.st_mode & 0o077:
             raise TokenError(f"{path}: others can read it; run `chmod 600` on it")
-        data = file.read(_MOST_FILE + 1)
+        data = os.read(fd, _MOST_FILE + 1)
+    finally:
+        os.close(fd)
     if len(data) > _MOST_FILE:
         raise TokenError(f"{path}: larger than {_MOST_FILE} bytes")
     try:
