@@ -14,6 +14,7 @@ from guardhook.core import limits
 from guardhook.core.folders import Folders
 from guardhook.journal import fit, line, redact, write
 from guardhook.store.errors import Locked, Unusable
+from guardhook.store.sieve import Sieve
 
 BUDGET_SECONDS = 5.0
 _BATCH = 500
@@ -29,7 +30,8 @@ class Appender:
         self.folders = folders
         self.dialect = dialect
         self.redaction = redaction
-        self._rows: tuple[redact.Row, ...] | None = None
+        self._rows: tuple[redact.Row, ...] = ()
+        self._sieve: Sieve | None = None
 
     def put(
         self,
@@ -39,8 +41,11 @@ class Appender:
         opens: bool = False,
         closes: bool = False,
         root: str | None = None,
+        whole: bool = False,
     ) -> int:
         """Appends lines (type, event) of one trace in order, and gives how many. opens: the first one begins a run; closes: the last one ends it.
+
+        whole: with one write, all of them or none; they are held in memory together.
 
         Raises Locked when the journal stays locked for BUDGET_SECONDS, Unusable when it can't be written.
         """
@@ -50,13 +55,16 @@ class Appender:
         try:
             session.lock(time.monotonic() + BUDGET_SECONDS)
             rest = iter(lines)
-            batch = list(islice(rest, _BATCH))
+            most = None if whole else _BATCH
+            batch = list(islice(rest, most))
             while batch:
-                following = list(islice(rest, _BATCH))
+                following = list(islice(rest, most))
                 entries = []
+                seen = self._look([event for _, event in batch])
                 for index, (kind, event) in enumerate(batch):
                     last = closes and not following and index == len(batch) - 1
-                    entries.append(self._entry(trace_id, kind, event, opens and written + index == 0, last, root))
+                    first = opens and written + index == 0
+                    entries.append(self._entry(trace_id, kind, event, seen[index], first, last, root))
                 session.drain(entries)
                 written += len(batch)
                 batch = following
@@ -71,16 +79,29 @@ class Appender:
             session.close()
         return written
 
-    def _entry(
-        self, trace_id: str, kind: str, event: dict[str, object], opens: bool, closes: bool, root: str | None
-    ) -> tuple[write.Record, str, str | None]:
-        if self._rows is None:
-            from guardhook.journal.rules import configured
+    def _look(self, events: list[dict[str, object]]) -> list[tuple[bool, int]]:
+        """For each event whether it may be written as it is, and how many characters its texts have (-1: not counted)."""
+        if self._sieve is None:
+            if self.redaction == "redacted":
+                from guardhook.journal.rules import freeze_rules
 
-            self._rows = configured(self.folders) if self.redaction == "redacted" else ()
-        cleaned, redacted = redact.redact(event, self._rows, self.redaction)
-        step = fit.level(cleaned, limits.RECORD_BYTES)
-        cleaned, cut = fit.clip(cleaned, step) if step is not None else (cleaned, [])
+                self._rows = freeze_rules()
+            self._sieve = Sieve(self._rows)
+        return [(False, -1)] * len(events) if self.redaction != "redacted" else self._sieve.look(events)
+
+    def _entry(
+        self, trace_id: str, kind: str, event: dict[str, object], seen: tuple[bool, int], opens: bool, closes: bool, root: str | None
+    ) -> tuple[write.Record, str, str | None]:  # fmt: skip
+        harmless, chars = seen
+        cleaned: object = event
+        redacted: list[str] = []
+        if not harmless:
+            cleaned, redacted = redact.redact(event, self._rows, self.redaction)
+        cut: list[str] = []
+        # What redaction puts in place of a text may be longer than the text, but never by much.
+        if not 0 <= chars <= limits.RECORD_BYTES // 2:
+            step = fit.level(cleaned, limits.RECORD_BYTES)
+            cleaned, cut = fit.clip(cleaned, step) if step is not None else (cleaned, [])
         data: dict[str, object] = {"trace": trace_id, "dialect": self.dialect, "event": cleaned}
         if redacted:
             data["redacted"] = redacted
