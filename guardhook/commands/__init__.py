@@ -29,6 +29,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "hook": ("hook", "The hook itself: payload on stdin, answer in the harness's dialect."),
     "init": ("init", "Make a place for a project's own policies."),
     "import": ("import_", "Import session logs of Claude Code, Codex and Gemini CLI."),
+    "ingest": ("ingest", "Take in whole traces: JSON or JSON lines."),
     "install": ("install", "Register guardhook in a harness."),
     "journal": ("journal", "Read and verify the journal."),
     "list": ("list_", "List recorded traces."),
