@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from guardhook.policy.settings import Settings
     from guardhook.rollout.load import Rollout
     from guardhook.rollout.options import Options
+    from guardhook.rollout.runs import RunRef
     from guardhook.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -99,6 +102,26 @@ def from_store(store: Store, folders: Folders, name: str, as_json: bool) -> Roll
         fail(error.message, code=1, as_json=as_json)
 
 
+def digest(folders: Folders, ref: RunRef, as_json: bool) -> str:
+    """SHA-256 of the bytes of a run's rollout. Raises StoreError."""
+    import hashlib
+
+    from guardhook.rollout.export import lines
+    from guardhook.rollout.render import render
+
+    found = hashlib.sha256()
+    for raw in lines(render(folders, ref, options=options(settings(folders, as_json), as_json))):
+        found.update(raw)
+    return found.hexdigest()
+
+
+def tolerate() -> None:
+    """A terminal that knows no Unicode gets escapes, not an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def named(name: str, directory: str | None, as_json: bool, *, allow_headless: bool = False) -> Rollout:
     """A rollout by what a person calls it: a file, or a run of the journal."""
     from guardhook.commands import reading
@@ -106,9 +129,10 @@ def named(name: str, directory: str | None, as_json: bool, *, allow_headless: bo
 
     if is_file(name):
         return from_file(name, as_json, allow_headless=allow_headless)
+    found: list[Rollout] = []
     with reading.opened(directory, as_json) as store:
-        return from_store(store, resolve(directory), name, as_json)
-    raise AssertionError
+        found.append(from_store(store, resolve(directory), name, as_json))
+    return found[0]
 
 
 def keep_up(store: Store, folders: Folders) -> None:

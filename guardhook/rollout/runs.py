@@ -93,11 +93,12 @@ def find_in(store: Store, name: str) -> RunRef:
     wanted = name.strip()
     if not wanted:
         raise NotFound("no run has a blank name", store.path)
-    for exact in (True, False):
-        clauses = ("{0} = ?" if exact else "substr({0}, 1, length(?1)) = ?1",)
-        where = " OR ".join(clauses[0].format(column) for column in ("r.run", "t.id", "t.session_id"))
-        where = where.replace("= ?", "= ?1") if exact else where
-        found = [_ref(row) for row in store.connection.execute(f"{_SQL} WHERE {where} ORDER BY r.opened_at, t.id, r.segment LIMIT {_NAMED + 1}", (wanted,))]  # fmt: skip
+    for test in ("{0} = ?1", "substr({0}, 1, length(?1)) = ?1"):
+        run, trace, session = (test.format(column) for column in ("r.run", "t.id", "t.session_id"))
+        # A copy has the session id of its original, and no session of its own.
+        where = f"{run} OR {trace} OR ({session} AND t.parent_trace_id IS NULL)"
+        sql = f"{_SQL} WHERE {where} ORDER BY r.opened_at, t.id, r.segment LIMIT {_NAMED + 1}"
+        found = [_ref(row) for row in store.connection.execute(sql, (wanted,))]
         if len(found) == 1:
             return found[0]
         if found:
