@@ -59,6 +59,7 @@ def serve(journal: Journal, tmp_path: Path) -> Iterator[Serve]:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for all tests of a module that only ask."""
     base = tmp_path_factory.mktemp("http")
-    server = Server(filled(base / "gh").base, home=base)
+    (base / "rollouts").mkdir()
+    server = Server(filled(base / "gh").base, home=base, environment={"GUARDHOOK_ROLLOUT_DIR": str(base / "rollouts")})
     yield server
     server.stop()

@@ -54,6 +54,7 @@ class Server:
     """`guardhook serve --port 0 --json`, until stopped."""
 
     def __init__(self, directory: Path, *options: str, home: Path, environment: dict[str, str] | None = None) -> None:
+        self.home = home
         self.process = subprocess.Popen(
             [sys.executable, "-m", "guardhook", "serve", "--port", "0", "--json", "--dir", str(directory), *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**_environment(home), **(environment or {})},

@@ -20,6 +20,7 @@ from guardhook.views.http.context import OWNER, Caller, Context
 
 BODY_BYTES = 4 << 20
 BODY_SECONDS = 10.0
+_DISCARDED = 4 * BODY_BYTES  # so much of a body that is too large is read for the sake of a clean answer
 
 _HEADERS = (
     (b"cache-control", b"no-store"),
@@ -124,19 +125,30 @@ def _preflight() -> Response:
 
 async def read_body(request: Request) -> bytes:
     """The body, within its size and time. Raises Refusal."""
-    too_large = Refusal(413, "request_too_large", f"the body is larger than {BODY_BYTES} bytes", (("Connection", "close"),))  # fmt: skip
     stated = request.headers.get("content-length", "")
-    if stated.isdigit() and (len(stated) > 12 or int(stated) > BODY_BYTES):
-        raise too_large
+    too_large = stated.isdigit() and (len(stated) > 12 or int(stated) > BODY_BYTES)
+    if too_large and (len(stated) > 12 or int(stated) > _DISCARDED):
+        raise _too_large()
     data = bytearray()
+    size = 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for chunk in request.stream():
-                data += chunk
-                if len(data) > BODY_BYTES:
-                    raise too_large
+                size += len(chunk)
+                if size <= BODY_BYTES:
+                    data += chunk
+                elif size > _DISCARDED:
+                    break
+                else:
+                    data.clear()  # the rest is read all the same: who is cut off while sending doesn't see the answer
     except TimeoutError:
         raise Refusal(408, "request_timeout", "the body did not come in time", (("Connection", "close"),)) from None
     except ClientDisconnect:
         raise Refusal(400, "invalid_request", "the connection was closed") from None
+    if size > BODY_BYTES:
+        raise _too_large()
     return bytes(data)
+
+
+def _too_large() -> Refusal:
+    return Refusal(413, "request_too_large", f"the body is larger than {BODY_BYTES} bytes", (("Connection", "close"),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from guardhook.views.http import about, live, runs, traces
+from guardhook.views.http import about, live, replay, runs, traces
 from guardhook.views.http.answers import EVENTS, JSON, LINES, Answer
 from guardhook.views.http.call import Call
 
@@ -65,6 +65,7 @@ TABLE: tuple[Route, ...] = (
     Route("GET", "/v1/events", live.everything, "All that is recorded from now on.", "JournalEvents", tenants=True, errors=(503,), type=EVENTS),
     Route("GET", "/v1/stats", traces.stats, "As `stats --json`.", "Stats", errors=(400, 404),
           query=(Parameter("since", "string", "started since a time, or for a while"), Parameter("project", "string", "the project's folder"))),
+    Route("POST", "/v1/runs/replay", replay.replay, "Simulates or forks a rollout file.", "Replay", body="ReplayRequest", tenants=True, more=(202,), errors=(400, 404, 422, 500, 501, 503)),
     Route("GET", "/v1/runs", runs.items, "Recorded runs.", "RunPage", tenants=True, errors=(400, 404),
           query=(Parameter("session", "string", "the session id or its start"), Parameter("limit", "integer", "at most so many (25; up to 1000)"), Parameter("offset", "integer", "leave out the first"))),
     Route("GET", "/v1/runs/{id}", runs.show, "One run.", "Run", tenants=True, errors=(400, 404)),
