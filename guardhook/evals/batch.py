@@ -94,7 +94,8 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        return self.scored and not self.errors and self.stopped is None and not self.below()
+        enough = self.scored if self.bar is not None else self.produced
+        return enough and not self.errors and self.stopped is None and not self.below()
 
     def as_dict(self) -> dict[str, object]:
         """The documented shape of a batch's `--json`."""
