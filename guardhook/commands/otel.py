@@ -53,7 +53,7 @@ def serve(
 
     What is acknowledged is in the journal. Traces are those of `guardhook list`.
     """
-    from guardhook.intake.otel.body import MEMORY_MOST, RAW_MOST, Limits, Memory
+    from guardhook.intake.otel.body import MEMORY_LEAST, RAW_MOST, Limits, Memory
     from guardhook.intake.otel.ports import CannotBind, listen
     from guardhook.intake.otel.ports import resolve as address_of
     from guardhook.intake.otel.writer import Writer
@@ -77,7 +77,7 @@ def serve(
     except CannotBind as error:
         fail(error.message, hints=[error.hint + " (--port)"], code=1, as_json=as_json)
     raw = max_body or RAW_MOST
-    limits, memory = Limits(raw, 2 * raw, timeout), Memory(max(MEMORY_MOST, 4 * raw))
+    limits, memory = Limits(raw, 2 * raw, timeout), Memory(max(6 * raw, MEMORY_LEAST))
     writer = Writer(folders, redaction=str(mode), on_error=_quietly())
     rpc = None if no_grpc else _grpc(writer, address, grpc_port, limits, memory, as_json)
 

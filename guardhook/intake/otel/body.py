@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 RAW_MOST = 32 << 20
 INFLATED_MOST = 64 << 20
-MEMORY_MOST = 192 << 20  # of bodies being read or waiting to be written
+MEMORY_LEAST = 8 << 20  # of bodies being read or waiting to be written
 _PIECE = 1 << 20
+_DRAIN_SECONDS = 5.0
 _GZIP = b"\x1f\x8b"
 
 Receive = Callable[[], Awaitable[dict[str, object]]]
@@ -44,7 +45,7 @@ class Limits(NamedTuple):
 class Memory:
     """The bytes of all bodies together. For several threads."""
 
-    def __init__(self, most: int = MEMORY_MOST) -> None:
+    def __init__(self, most: int) -> None:
         self._left = most
         self._lock = threading.Lock()
 
@@ -99,11 +100,10 @@ class Body:
 
     async def drain(self) -> None:
         """Reads on and forgets what comes: an answer that is sent while the sender still writes would be lost with the connection."""
-        left = 4 * self._limits.raw
-        until = time.monotonic() + 5.0
-        while not self.complete and left > 0 and time.monotonic() < until:
+        until = time.monotonic() + _DRAIN_SECONDS
+        while not self.complete and time.monotonic() < until:
             try:
-                left -= len(await self._next())
+                await self._next()
             except (Refusal, Gone):
                 return
 

@@ -10,6 +10,7 @@ _INPUT = ("input_token_count", "gen_ai.usage.input_tokens", "input_tokens")
 _OUTPUT = ("output_token_count", "gen_ai.usage.output_tokens", "output_tokens")
 _BESIDE = ("thoughts_token_count", "tool_token_count")  # not contained in the two
 _TELLING = ("hook_call", "chat_compression", "loop_detected", "flash_fallback", "invalid_chunk", "content_retry_failure", "malformed_json_response", "conseca.verdict")  # fmt: skip
+_NO_PROMPT = ("User prompt. Length:", "gemini_cli.", "qwen-code.")  # what the body says where the prompt is left out
 _DETAIL = ("hook_event_name", "hook_name", "hook_type", "exit_code", "success", "duration_ms", "tokens_before", "tokens_after", "loop_type")  # fmt: skip
 
 
@@ -17,7 +18,7 @@ def events(name: str, attributes: Attributes, log: Log) -> list[Event]:
     """The parts that one event is."""
     if name == "user_prompt":
         text = said(attributes, "prompt", "prompt_text")
-        if text is None and isinstance(log.body, str) and not log.body.startswith("User prompt. Length:"):
+        if text is None and isinstance(log.body, str) and not log.body.startswith(_NO_PROMPT):
             text = log.body if log.body.strip() else None
         return [] if text is None else [{"role": "prompt", "text": text, "native": name}]
     if name in ("api_response", "api_request"):
