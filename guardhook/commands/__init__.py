@@ -15,6 +15,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "backtest": ("backtest", "Judge recorded calls again, under other policies."),
     "check": ("check", "Hold recorded runs against golden ones."),
     "config": ("config", "Look at and change the settings in config.toml."),
+    "coverage": ("coverage", "Which tool calls of the harnesses' own logs reached the gate."),
     "dashboard": ("dashboard", "The store at a glance, full screen."),
     "decisions": ("decisions", "What was decided in a trace, and by whom."),
     "demo": ("demo", "Sample traces to look around in; --reset takes them out."),

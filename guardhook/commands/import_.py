@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -60,7 +59,7 @@ def command(
         result.error = why
         failed.append(result)
 
-    bar = _Bar()
+    bar = reading.Bar("importing")
     found = import_run.collect(list(paths), options.since_us, refused)
     results = list(failed)
     try:
@@ -199,27 +198,3 @@ class _Forks:
                     if found.parent_trace_id is not None:
                         self._known.setdefault(found.parent_trace_id, []).append(found.id)
         return self._known.get(trace, [])
-
-
-class _Bar:
-    """Progress on stderr, when that is a terminal."""
-
-    def __init__(self) -> None:
-        self._on = sys.stderr.isatty()
-        self._shown = -1
-
-    def __call__(self, done: int, total: int) -> None:
-        if not self._on or total < 4 << 20:
-            return
-        percent = 100 * done // total
-        if percent != self._shown:
-            self._shown = percent
-            full = 30 * percent // 100
-            sys.stderr.write(f"\rimporting [{'#' * full}{'.' * (30 - full)}] {percent}%")
-            sys.stderr.flush()
-
-    def clear(self) -> None:
-        if self._on and self._shown >= 0:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._shown = -1

@@ -239,14 +239,19 @@ class Bar:
         if total < self._least or not sys.stderr.isatty():
             return
         if done >= total:
-            if self._shown:
-                sys.stderr.write("\r\x1b[K")
-                self._shown = False
+            self.clear()
         elif self._shown or time.monotonic() - self._from >= _PATIENCE:
             full = 30 * done // total
             sys.stderr.write(f"\r{self._what} [{'#' * full}{'.' * (30 - full)}] {100 * done // total}%")
             self._shown = True
         sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Takes the bar away, for other words."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._shown = False
 
 
 def width() -> int:

@@ -13,7 +13,10 @@ TABLE: dict[str, str] = {
     "claude-transcript": "claude_transcript",
     "codex-rollout": "codex_rollout",
     "gemini-chat": "gemini_chat",
+    "agent-replay": "agent_replay",
 }
+# those that are a harness's own session logs
+LOGS = frozenset(("claude-transcript", "codex-rollout", "gemini-chat"))
 
 
 def importer(format: str) -> Importer:

@@ -117,7 +117,7 @@ def collect(paths: list[str], since_us: int | None, refused: Callable[[str, str]
             refused(given, "neither a file nor a folder")
     if since_us is None:
         return list(found.values())
-    return [f for f in found.values() if f.named or _changed(f.path) >= since_us]
+    return [f for f in found.values() if f.named or changed(f.path) >= since_us]
 
 
 def _below(folder: str, depth: int) -> Iterator[Found]:
@@ -137,7 +137,8 @@ def _below(folder: str, depth: int) -> Iterator[Found]:
             continue
 
 
-def _changed(path: str) -> int:
+def changed(path: str) -> int:
+    """When a file was changed last, microseconds since the epoch; 0 when unknown."""
     try:
         return os.lstat(path).st_mtime_ns // 1000
     except OSError:

@@ -1,0 +1,173 @@
+"""What hooks told of a session, for coverage: read from the journal itself, so that no store is needed and nothing is made."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from guardhook.intake import records
+from guardhook.journal import line, read, redact
+from guardhook.journal.read import SessionFile
+from guardhook.store import behind
+from guardhook.store.facts import Facts
+from guardhook.store.instants import micros
+
+# Harnesses whose hooks don't tell the call's id.
+WITHOUT_IDS = frozenset(("gemini",))
+_ASKED = ("pre_tool", "permission_request")
+_OVER = ("post_tool", "post_tool_failure")
+_UNTOLD = "\0untold"
+
+
+class _Line(msgspec.Struct):
+    ts: str = ""
+    type: str = ""
+    data: dict[str, Any] = {}
+
+
+class Told:
+    """A call as hooks told it."""
+
+    __slots__ = ("blocked", "judged", "policy", "ran", "taken", "us")
+
+    def __init__(self, us: int) -> None:
+        self.us = us  # when the first event of it came
+        self.judged = False
+        self.blocked = False
+        self.policy: str | None = None
+        self.ran = False  # a result was told
+        self.taken = False
+
+
+class Heard:
+    """The hook events of one session."""
+
+    def __init__(self, *, by_input: bool) -> None:
+        self.events = 0
+        self._by_input = by_input
+        self._calls: dict[str, Told] = {}
+        self._inputs: dict[tuple[str, str], list[Told]] = {}
+
+    def add(self, found: _Line) -> None:
+        data = found.data
+        if found.type != line.RECEIVED or data.get("canary") is True:
+            return
+        self.events += 1
+        us = micros(found.ts)
+        event = data.get("event")
+        if us is None or event not in (*_ASKED, *_OVER):
+            return
+        facts = Facts(data, 0, found.ts, us)
+        told = self._told(facts, us, event in _OVER)
+        if told is None:
+            return
+        if event in _OVER:
+            told.ran = True
+            return
+        verdict = facts.verdict
+        if verdict is not None:
+            told.judged = told.judged or verdict.get("mode") != "observe"
+            if facts.blocked():
+                told.blocked = True
+                policy = verdict.get("policy")
+                told.policy = policy if isinstance(policy, str) else None
+
+    def _told(self, facts: Facts, us: int, over: bool) -> Told | None:
+        if not self._by_input:
+            if facts.call is None:
+                return None
+            if over:  # a result alone is no proof that the gate was asked
+                return self._calls.get(facts.call)
+            return self._calls.setdefault(facts.call, Told(us))
+        untold = facts.cut or facts.data.get("redaction") == "none"
+        waiting = self._inputs.setdefault(_likeness(facts.tool, _UNTOLD if untold else facts.input), [])
+        if over:
+            return next((t for t in waiting if not t.ran), None)
+        told = Told(us)
+        waiting.append(told)
+        return told
+
+    def take(self, call: str | None, tool: str, input: object, until: int | None) -> Told | None:
+        """What was told of a call, until an instant; each telling counts for one call."""
+        if self._by_input:
+            return self._take_like(tool, input, until)
+        found = None if call is None else self._calls.get(call)
+        if found is None or found.taken or (until is not None and found.us > until):
+            return None
+        found.taken = True
+        return found
+
+    def _take_like(self, tool: str, input: object, until: int | None) -> Told | None:
+        """By tool and input: as they are, as they look without secrets, hashed, or not told at all."""
+        for form in _forms(input) if self._inputs else ():
+            for told in self._inputs.get(_likeness(tool, form), ()):
+                if not told.taken and (until is None or told.us <= until):
+                    told.taken = True
+                    return told
+        return None
+
+    def knows(self, call: str | None) -> bool:
+        """Whether a call was told at all, be it too late or for another call of the log."""
+        return call is not None and call in self._calls
+
+
+def _forms(value: object) -> Iterator[object]:
+    """What an input may look like in the journal."""
+    yield value
+    yield redact.redact(value, _rows(), "redacted")[0]
+    yield redact.redact(value, (), "hashed")[0]
+    yield _UNTOLD
+
+
+@functools.cache
+def _rows() -> tuple[redact.Row, ...]:
+    from guardhook.journal.rules import freeze_rules
+
+    return freeze_rules()
+
+
+def _likeness(tool: str | None, input: object) -> tuple[str, str]:
+    try:
+        text = msgspec.json.encode(input, order="sorted").decode()
+    except (UnicodeEncodeError, OverflowError, RecursionError):
+        text = repr(input)
+    return tool or "", text
+
+
+class Journal:
+    """Finds the files of sessions. One look at the folders for all sessions."""
+
+    def __init__(self, journal: str) -> None:
+        self._journal = journal
+        self._days: dict[str, list[str]] = {}
+        try:
+            for folder, key, _ in behind.data_files(journal):
+                if folder != behind.IMPORTS:
+                    self._days.setdefault(key, []).append(folder)
+        except OSError:
+            pass  # nothing was ever recorded, so nothing reached the gate
+        self._decoder = records.Decoder(_Line)
+
+    def session(self, dialect: str, session: str | None) -> Heard:
+        """Everything that hooks told of a session; files that can't be read tell nothing."""
+        heard = Heard(by_input=dialect in WITHOUT_IDS)
+        if session is None:
+            return heard
+        key = line.key(dialect, session)
+        for day in sorted(self._days.get(key, ())):
+            try:
+                fd = read.open_session(self._journal, SessionFile(day, key))
+            except OSError:
+                continue
+            try:
+                for _, raw, _ in records.lines(fd):
+                    found = None if raw is None else self._decoder.decode(raw)[0]
+                    if found is not None:
+                        heard.add(found)
+            finally:
+                os.close(fd)
+        return heard
