@@ -357,5 +357,7 @@ def test_codexs_insides_are_refused_with_the_reason() -> None:
     (request,) = requests("codex-traces.json")
     found = mapped(request)
     assert (list(found.pieces), found.records, found.rejected) == ([], 5, 5) and "log events" in found.why
+    usage = traces(span("handle_responses", {"gen_ai.usage.input_tokens": 5}, id=CHAT), service="codex_exec")
+    assert mapped(usage).rejected == 1
     spoken = traces(span("x", {"gen_ai.operation.name": "chat"}, id=CHAT), service="codex-bot")
     assert len(mapped(spoken).pieces) == 1

@@ -68,6 +68,7 @@ _PLACED = frozenset((
     "gen_ai.tool.call.result", "gen_ai.agent.version", *_INPUT, *_OUTPUT, *_INPUT_TOKENS, *_OUTPUT_TOKENS, *_TOTAL_TOKENS, *_COST,
     *_MODEL, *_CALL, *_PROVIDER, *(name for names in _USAGE.values() for name in names),
 ))  # fmt: skip
+_CONVENTIONS = frozenset(("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind"))
 _SPREAD = re.compile(r"gen_ai\.(prompt|completion)\.\d", re.ASCII)
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant", "gen_ai.tool.message": "tool",
@@ -94,8 +95,8 @@ def mapped(spans: Sequence[Span]) -> Mapped:
 
 
 def _speaks(attributes: Attributes) -> bool:
-    """Whether a span follows one of the conventions."""
-    return any(name.startswith(("gen_ai.", "openinference.", "traceloop.")) for name in attributes)
+    """Whether a span follows one of the conventions; single attributes of theirs are used for other purposes too."""
+    return not _CONVENTIONS.isdisjoint(attributes)
 
 
 def _piece(span: Span, names: Names) -> Piece:
