@@ -143,14 +143,16 @@ def settle(r: Renderer, *, everyone: bool = False, agent: str | None = None) -> 
 
 
 def judged_message(r: Renderer, facts: Facts, stage: str) -> None:
-    """The verdict on an event that is no call."""
+    """The verdict on an event that is no call, where it says anything: most prompts are allowed by no policy at all."""
     verdict = facts.verdict
     if verdict is None:
+        return
+    action = text(verdict.get("action")) or "allow"
+    if action == "allow" and verdict.get("policy") is None and not _fault(verdict):
         return
     r.ensure()
     hook = {"stage": stage, "hook": "guardhook"}
     r.emit("hook.started", {**hook})
-    action = text(verdict.get("action")) or "allow"
     reason = text(verdict.get("reason"))
     took = _took(verdict)
     if _fault(verdict):
