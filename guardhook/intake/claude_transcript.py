@@ -372,6 +372,8 @@ class _Transcript:
         if record.toolDenialKind is not None:
             metadata["denial"] = record.toolDenialKind
             metadata["blocked"] = True
+        if failed and text.startswith("PreToolUse:") and " hook error: " in text[:200]:
+            metadata["blocked"] = True  # in the client's own words; older ones say so in no other way
         assert block.tool_use_id is not None
         error = (text or "tool failed") if failed else None
         return self.steps.result(block.tool_use_id, stamp, {"result": text}, error, metadata)
