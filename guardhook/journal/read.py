@@ -1,6 +1,6 @@
 """Reading the journal: files of a journal folder, and their lines from a place on.
 
-Readers take no lock. They see complete lines only: what follows the last line feed is a line still being written, or the rest of a
+Readers take no lock. Files that were compressed (guardhook.journal.pack) read like others. They see complete lines only: what follows the last line feed is a line still being written, or the rest of a
 killed writer's, and is left for the next time. Nothing is ever created or changed by reading.
 """
 
@@ -15,6 +15,7 @@ from guardhook.journal import files, line, recover
 from guardhook.journal.write import HEADS, SUFFIX
 
 GENERATION = "generation"
+PACKED = SUFFIX + ".gz"
 IMPORTS = "imports"
 _CHUNK = 1 << 20
 
@@ -72,7 +73,7 @@ def session_files(journal_dir: str, *, day: str | None = None, key: str | None =
         for name in days:
             folder = files.open_folder(name, root)
             try:
-                names = sorted(n.removesuffix(SUFFIX) for n in os.listdir(folder) if n.endswith(SUFFIX))
+                names = sorted({n.removesuffix(PACKED).removesuffix(SUFFIX) for n in os.listdir(folder) if n.endswith((SUFFIX, PACKED))})  # fmt: skip
             finally:
                 os.close(folder)
             found.extend(SessionFile(name, n) for n in names if key in (None, n))
@@ -96,17 +97,80 @@ def head_keys(journal_dir: str) -> list[str]:
         os.close(root)
 
 
+def folders_of(journal_dir: str, key: str) -> list[str]:
+    """The folders that hold something of a session: days in order, then imports. Raises OSError."""
+    names = sorted(n for n in os.listdir(journal_dir) if recover.is_day(n) or n == IMPORTS)
+    return [n for n in names if any(os.path.lexists(f"{journal_dir}/{n}/{key}{suffix}") for suffix in (SUFFIX, PACKED))]
+
+
+class Opened:
+    """A file as it was opened: fd is for reading all its lines; status that of what is on disk, which tells whether it is still the same.
+
+    For a compressed file fd is another, unnamed one, and positions in it are not those on disk: `stored` and `position` turn one into the other.
+    """
+
+    __slots__ = ("_base", "_plain", "fd", "status")
+
+    def __init__(self, fd: int, status: os.stat_result, base: int = -1, plain: bool = True) -> None:
+        self.fd = fd
+        self.status = status
+        self._base = base  # bytes that come out of the compressed file; -1 when there is none
+        self._plain = plain  # whether there is a plain file, beside it or alone
+
+    @property
+    def base(self) -> int:
+        """Where the plain file begins in fd."""
+        return max(0, self._base)
+
+    def stored(self, position: int) -> int:
+        """What to remember of a position: equal to status.st_size when everything was read, and no other position ever is."""
+        if self._base < 0:
+            return position
+        if position < self._base:
+            return -position - 1
+        return position - self._base if self._plain else self.status.st_size
+
+    def position(self, stored: int) -> int:
+        """The position that was remembered so, of this very file."""
+        if self._base < 0:
+            return stored
+        if stored < 0:
+            return -stored - 1
+        return self._base + (stored if self._plain else 0)
+
+
 def open_session(journal_dir: str, file: SessionFile) -> int:
     """A descriptor to read from; never through a link, never of another user's file. Raises OSError, files.Unsafe."""
+    return open_known(journal_dir, file).fd
+
+
+def open_known(journal_dir: str, file: SessionFile) -> Opened:
+    """As `open_session`, with what is known of the file on disk. Raises OSError, files.Unsafe."""
     root = files.open_folder(journal_dir)
     try:
         folder = files.open_folder(file.day, root)
-        try:
-            return files.open_file(file.key + SUFFIX, folder, os.O_RDONLY)
-        finally:
-            os.close(folder)
     finally:
         os.close(root)
+    try:
+        try:
+            fd: int | None = files.open_file(file.key + SUFFIX, folder, os.O_RDONLY)
+        except FileNotFoundError:
+            if not os.path.lexists(f"{journal_dir}/{file.day}/{file.key}{PACKED}"):
+                raise
+            fd = None
+        if fd is not None and not os.path.lexists(f"{journal_dir}/{file.day}/{file.key}{PACKED}"):
+            return Opened(fd, os.fstat(fd))
+        from guardhook.journal import pack
+
+        try:
+            status = os.fstat(fd) if fd is not None else os.stat(file.key + PACKED, dir_fd=folder, follow_symlinks=False)  # fmt: skip
+            joined, base = pack.joined(folder, file.key, fd)
+            return Opened(joined, status, base, fd is not None)
+        finally:
+            if fd is not None:
+                os.close(fd)
+    finally:
+        os.close(folder)
 
 
 def start_of(fd: int, cursor: Cursor | None, current: int) -> int:

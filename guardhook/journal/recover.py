@@ -15,6 +15,8 @@ from guardhook.journal import files, line, write
 WINDOW = 8 * 1024 * 1024
 # A lost head is looked for in this many of the newest day folders.
 DAYS = 64
+# Ending of the copy of a head that stands in for the lines of a compressed file.
+COPY = ".head"
 _ROOT = b',"root":'
 _PREFIX = 1024
 
@@ -32,11 +34,30 @@ def search(root: int, name: str) -> write.Head:
         try:
             posix.stat(f"{day}/{name}{write.SUFFIX}", dir_fd=root, follow_symlinks=False)
         except OSError:
-            continue
-        head = _from_file(root, day, name)
+            head = _from_copy(root, day, name)
+        else:
+            head = _from_file(root, day, name)
         if head.seq > best.seq:
             best = head
     return best
+
+
+def _from_copy(root: int, day: str, name: str) -> write.Head:
+    """Of a session whose file was compressed (guardhook.journal.pack): the head as it was then lies beside it."""
+    try:
+        folder = files.open_folder(day, root)
+    except OSError:
+        return write.Head()
+    try:
+        fd = files.open_file(name + COPY, folder, posix.O_RDONLY)
+    except OSError:
+        return write.Head()
+    finally:
+        posix.close(folder)
+    try:
+        return write.parse_head(posix.read(fd, _PREFIX * 64)) or write.Head()
+    finally:
+        posix.close(fd)
 
 
 def _from_file(root: int, day: str, name: str) -> write.Head:

@@ -84,8 +84,8 @@ def _folder(report: Report, path: str, shown: str) -> None:
         report.add("damage", shown, f"can be reached by others (mode {stat.S_IMODE(status.st_mode):04o})")
 
 
-def _mode(report: Report, fd: int, shown: str) -> None:
-    mode = stat.S_IMODE(os.fstat(fd).st_mode)
+def _mode(report: Report, status: os.stat_result, shown: str) -> None:
+    mode = stat.S_IMODE(status.st_mode)
     if mode & 0o077:
         report.add("damage", shown, f"can be read or written by others (mode {mode:04o})")
 
@@ -120,15 +120,15 @@ def _session(report: Report, journal_dir: str, key: str, parts: list[read.Sessio
         shown = f"{name}/{part.day}/{part.key}{write.SUFFIX}"
         report.files += 1
         try:
-            fd = read.open_session(journal_dir, part)
+            opened = read.open_known(journal_dir, part)
         except OSError as error:
             report.add("damage", shown, f"is not read: {error.strerror or error}")
             continue
         try:
-            _mode(report, fd, shown)
-            sizes[part.day] = _lines(report, fd, shown, tickets)
+            _mode(report, opened.status, shown)
+            sizes[part.day] = _lines(report, opened.fd, shown, tickets) - opened.base
         finally:
-            os.close(fd)
+            os.close(opened.fd)
     shown = f"{name}/*/{key}{write.SUFFIX}"
     if tickets.doubled:
         report.add("damage", shown, f"{tickets.doubled} tickets occur twice")
@@ -181,7 +181,7 @@ def _head(report: Report, journal_dir: str, key: str, sizes: dict[str, int], las
         report.add("damage", shown, f"is not read: {error.strerror or error}")
         return
     try:
-        _mode(report, fd, shown)
+        _mode(report, os.fstat(fd), shown)
         head = write.parse_head(os.read(fd, 1 << 16))
     finally:
         os.close(fd)

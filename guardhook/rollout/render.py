@@ -14,13 +14,13 @@ import os
 from collections.abc import Iterable, Iterator
 
 from guardhook.core.folders import Folders
-from guardhook.journal import files, line, read, recover
+from guardhook.journal import files, line, read
 from guardhook.rollout import families, hooks, told
 from guardhook.rollout.lines import Event, instant
 from guardhook.rollout.options import Options
 from guardhook.rollout.runs import RunRef
 from guardhook.rollout.state import State
-from guardhook.store import behind, instants
+from guardhook.store import instants
 from guardhook.store.errors import NotFound, Unusable
 from guardhook.store.lines import Place, Raw, entries
 
@@ -78,10 +78,9 @@ def lines_of(folders: Folders, ref: RunRef) -> Iterator[Raw]:
 def folders_of(folders: Folders, key: str) -> list[str]:
     """The journal's folders that have a file of this key, by day, imports last."""
     try:
-        names = sorted(n for n in os.listdir(folders.journal) if recover.is_day(n) or n == behind.IMPORTS)
+        return read.folders_of(folders.journal, key)
     except FileNotFoundError:
         return []
-    return [n for n in names if os.path.lexists(f"{folders.journal}/{n}/{key}{behind.SUFFIX}")]
 
 
 class Renderer:
@@ -135,6 +134,8 @@ class Renderer:
         kept, self._out = self.state, []
         self.state = _copy(kept)
         try:
+            if self.parts:
+                told.finish(self)
             if not self.state.started and self.state.held_ts:
                 self.ts = self.state.held_ts
                 self.start(None)

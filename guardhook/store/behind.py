@@ -9,23 +9,34 @@ from collections.abc import Iterator
 from guardhook.journal.recover import is_day
 
 SUFFIX = ".jsonl"
+PACKED = ".jsonl.gz"
 IMPORTS = "imports"
 
 
-def data_files(journal_dir: str) -> Iterator[tuple[str, str, os.stat_result]]:
-    """(folder, key, status) of every journal file: day folders and `imports`. Links and other things are left out. Raises OSError."""
+def data_files(journal_dir: str, *, packed: bool = False) -> Iterator[tuple[str, str, os.stat_result]]:
+    """(folder, key, status) of every journal file: day folders and `imports`. Links and other things are left out. Raises OSError.
+
+    packed: of compressed files too, unless a plain one lies beside (see guardhook.journal.pack).
+    """
     with os.scandir(journal_dir) as folders:
         names = sorted(f.name for f in folders if is_day(f.name) or f.name == IMPORTS)
     for name in names:
+        aside: dict[str, os.stat_result] = {}
         try:
             with os.scandir(f"{journal_dir}/{name}") as found:
                 for file in found:
-                    if file.name.endswith(SUFFIX) and file.is_file(follow_symlinks=False):
-                        yield name, file.name[: -len(SUFFIX)], file.stat(follow_symlinks=False)
+                    if file.name.endswith(SUFFIX):
+                        if file.is_file(follow_symlinks=False):
+                            yield name, file.name[: -len(SUFFIX)], file.stat(follow_symlinks=False)
+                    elif packed and file.name.endswith(PACKED) and file.is_file(follow_symlinks=False):
+                        aside[file.name[: -len(PACKED)]] = file.stat(follow_symlinks=False)
         except FileNotFoundError:
             continue
         except NotADirectoryError:
             continue
+        for key, status in aside.items():
+            if not os.path.lexists(f"{journal_dir}/{name}/{key}{SUFFIX}"):
+                yield name, key, status
 
 
 def generation(journal_dir: str) -> int:
@@ -50,7 +61,7 @@ def behind(connection: sqlite3.Connection, journal_dir: str) -> bool:
     cursors = known(connection)
     current = generation(journal_dir)
     seen = 0
-    for folder, key, status in data_files(journal_dir):
+    for folder, key, status in data_files(journal_dir, packed=True):
         cursor = cursors.get((folder, key))
         if cursor != (status.st_dev, status.st_ino, current, status.st_size):
             return True

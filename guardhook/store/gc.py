@@ -1,7 +1,8 @@
-"""Making room: whole sessions leave the journal, those first that were heard of least recently. What is left is untouched.
+"""Making room: sessions that are old enough leave the journal, others that have been silent for a while are compressed first. What is left reads as before.
 
-A session goes under its writers' lock, its lines first and its head last, so that a writer that comes meanwhile begins anew. Sessions that were heard of
-within a day, or for which lines wait in the spool, stay. The journal's generation is raised, so that stores are made anew from what is left.
+A session is worked on under its writers' lock. When it goes, its lines go first and its head last, so that a writer that comes meanwhile begins anew. Sessions that were heard of
+within a day, or for which lines wait in the spool, stay as they are. Removing raises the journal's generation, so that stores are made anew from what is left; compressing does not:
+only the sessions in question are read again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from guardhook.core.folders import Folders
 from guardhook.gate import marks
-from guardhook.journal import generation, read, write
+from guardhook.journal import generation, pack, read, recover, write
 from guardhook.store import behind
 from guardhook.store.errors import Missing, Unusable
 
@@ -31,13 +32,15 @@ class Session(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What was (or, in a dry run, would be) removed; skipped are sessions in use."""
+    """What was (or, in a dry run, would be) removed and compressed; skipped are sessions in use. bytes_saved: by compressing; 0 in a dry run, which can't know."""
 
     removed: list[Session]
     skipped: int
     kept: int
     bytes_before: int
     bytes_removed: int
+    compressed: tuple[Session, ...] = ()
+    bytes_saved: int = 0
 
 
 def sessions(folders: Folders) -> list[Session]:
@@ -47,12 +50,13 @@ def sessions(folders: Folders) -> list[Session]:
         raise Missing(f"nothing has been recorded yet ({journal} does not exist)", journal)
     found: dict[str, Session] = {}
     try:
-        for folder, key, status in behind.data_files(journal):
+        for folder, key, _ in behind.data_files(journal, packed=True):
             if folder != behind.IMPORTS:
+                parts = [os.lstat(path) for path in _files(journal, folder, key)]
                 old = found.get(key, Session(key, 0.0, 0, ()))
                 found[key] = Session(
-                    key, max(old.last, status.st_mtime), old.size + status.st_size, (*old.days, folder)
-                )
+                    key, max(old.last, *(p.st_mtime for p in parts)), old.size + sum(p.st_size for p in parts), (*old.days, folder)
+                )  # fmt: skip
         for key in read.head_keys(journal):
             if key not in found:  # its lines were removed, and then the process was killed
                 with contextlib.suppress(FileNotFoundError):
@@ -62,38 +66,107 @@ def sessions(folders: Folders) -> list[Session]:
     return sorted(found.values(), key=lambda s: (s.last, s.key))
 
 
-def collect(
-    folders: Folders, *, before: float | None = None, most_bytes: int | None = None, dry_run: bool = False
-) -> Report:
-    """Removes sessions last heard of before an instant (seconds since the epoch), and then the oldest ones until the journal has at most so many bytes.
+def _files(journal: str, day: str, key: str) -> list[str]:
+    """The files of one session and day: plain, compressed or both, and what belongs to a compressed one."""
+    paths = (f"{journal}/{day}/{key}{suffix}" for suffix in (behind.SUFFIX, behind.PACKED, recover.COPY))
+    return [path for path in paths if os.path.lexists(path)]
 
-    Raises Missing, Unusable.
+
+def collect(
+    folders: Folders,
+    *,
+    before: float | None = None,
+    most_bytes: int | None = None,
+    compress_before: float | None = None,
+    dry_run: bool = False,
+) -> Report:
+    """Removes sessions last heard of before an instant (seconds since the epoch), compresses those last heard of before another, and then removes the oldest ones
+    until the journal has at most so many bytes. Raises Missing, Unusable.
     """
     everything = sessions(folders)
     total = left = sum(s.size for s in everything)
     live = time.time() - LIVE_SECONDS
     removed: list[Session] = []
-    skipped = 0
+    compressed: list[Session] = []
+    saved = 0
+    in_use: set[str] = set()
+    remaining: list[Session] = []
     for session in everything:
-        due = (before is not None and session.last < before) or (most_bytes is not None and left > most_bytes)
-        if not due:
+        if before is None or session.last >= before:
+            remaining.append(session)
+        elif session.last >= live or not (dry_run or remove(folders, session, first=not removed)):
+            in_use.add(session.key)
+        else:
+            removed.append(session)
+            left -= session.size
+    for number, session in enumerate(remaining):
+        if compress_before is None or session.last >= min(compress_before, live):
             continue
+        less = _would_compress(folders, session) if dry_run else _compress(folders, session)
+        if less is not None:
+            compressed.append(session)
+            remaining[number] = session._replace(size=session.size - less)
+            saved += less
+            left -= less
+    for session in remaining:
+        if most_bytes is None or left <= most_bytes:
+            break
         if session.last >= live or not (dry_run or remove(folders, session, first=not removed)):
-            skipped += 1
+            in_use.add(session.key)
             continue
         removed.append(session)
         left -= session.size
-    return Report(removed, skipped, len(everything) - len(removed), total, total - left)
+    gone = {session.key for session in removed}
+    return Report(
+        removed, len(in_use), len(everything) - len(removed), total, sum(s.size for s in removed),
+        tuple(s for s in compressed if s.key not in gone), saved,
+    )  # fmt: skip
+
+
+def _would_compress(folders: Folders, session: Session) -> int | None:
+    """0 when there is something to compress, which a dry run can't know the size of afterwards."""
+    for day in session.days:
+        with contextlib.suppress(OSError):
+            if os.lstat(f"{folders.journal}/{day}/{session.key}{behind.SUFFIX}").st_size >= pack.LEAST_BYTES:
+                return 0
+    return None
+
+
+def _compress(folders: Folders, session: Session) -> int | None:
+    """Compresses what can be of one session and gives how many bytes that saved; None when nothing was done. Raises Unusable."""
+    journal = folders.journal
+    if _would_compress(folders, session) is None:
+        return None
+    held = write.Session(journal, session.key, "", "")
+    done = False
+    try:
+        held.lock(time.monotonic() + _LOCK_SECONDS)
+        if write._waiting(journal, session.key) is not None or _size(journal, session) != session.size:
+            return None
+        for day in session.days:
+            if pack.compress(held, day):
+                done = True
+    except TimeoutError:
+        return None
+    except OSError as error:
+        raise Unusable(f"{journal}: {error.strerror or error}", journal) from None
+    finally:
+        held.close()
+    return session.size - _size(journal, session) if done else None
+
+
+def _size(journal: str, session: Session) -> int:
+    return sum(os.lstat(f).st_size for day in session.days for f in _files(journal, day, session.key))
 
 
 def remove(folders: Folders, session: Session, *, first: bool) -> bool:
     """Removes one session unless it is in use, and gives whether it did. first: the journal's generation is raised before. Raises Unusable."""
     journal = folders.journal
-    files = [f"{journal}/{day}/{session.key}{behind.SUFFIX}" for day in session.days]
+    files = [f for day in session.days for f in _files(journal, day, session.key)]
     held = write.Session(journal, session.key, "", "")
     try:
         held.lock(time.monotonic() + _LOCK_SECONDS)
-        if write._waiting(journal, session.key) is not None or sum(os.lstat(f).st_size for f in files) != session.size:
+        if write._waiting(journal, session.key) is not None or _size(journal, session) != session.size:
             return False
         if first:
             generation.advance(journal)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from guardhook.journal import line as journal_line
+from guardhook.journal.read import Opened
 
 LINE_BYTES = 64 << 20
 _CHUNK = 1 << 20
@@ -29,7 +30,7 @@ _decode = msgspec.json.Decoder(Raw).decode
 class Place:
     """Where reading of one file stands."""
 
-    __slots__ = ("device", "folder", "generation", "inode", "line", "offset", "seq", "size")
+    __slots__ = ("device", "folder", "generation", "inode", "line", "offset", "opened", "seq", "size")
 
     def __init__(self, folder: str, device: int, inode: int, generation: int, offset: int, seq: int, line: int) -> None:
         self.folder = folder
@@ -40,6 +41,7 @@ class Place:
         self.seq = seq
         self.line = line
         self.size = 0
+        self.opened: Opened | None = None
 
 
 class Entry(NamedTuple):

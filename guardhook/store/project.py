@@ -18,7 +18,6 @@ import msgspec
 
 from guardhook.journal import line as journal_line
 from guardhook.journal import read
-from guardhook.journal.recover import is_day
 from guardhook.store import behind, fold, protocol, recorded
 from guardhook.store.instants import micros
 from guardhook.store.lines import Entry, Place, Raw, entries
@@ -100,7 +99,7 @@ def _work(connection: sqlite3.Connection, journal_dir: str) -> tuple[list[str], 
     current = behind.generation(journal_dir)
     keys: dict[str, None] = {}
     total = 0
-    for folder, key, status in behind.data_files(journal_dir):
+    for folder, key, status in behind.data_files(journal_dir, packed=True):
         cursor = cursors.pop((folder, key), None)
         if cursor == (status.st_dev, status.st_ino, current, status.st_size):
             continue
@@ -142,9 +141,10 @@ class _Batch:
             if not whole:
                 self.tables.forget(source)
                 seen, problems = [], 0
-                for fd, place in opened:
+                for _, place in opened:
                     place.offset = place.seq = place.line = 0
-                    status = os.fstat(fd)
+                    assert place.opened is not None
+                    status = place.opened.status
                     place.device, place.inode, place.generation = status.st_dev, status.st_ino, self.generation
             folder = _Session(self, key, source, seen, problems)
             done = folder.run(opened)
@@ -179,26 +179,26 @@ class _Batch:
         whole = True
         for folder in self._folders(key):
             try:
-                fd = read.open_session(self.journal_dir, read.SessionFile(folder, key))
+                known = read.open_known(self.journal_dir, read.SessionFile(folder, key))
             except FileNotFoundError:
                 continue
             except OSError as error:  # a link, another user's file, no permission
                 unreadable.append((f"{folder}/{key}{behind.SUFFIX}", error.strerror or str(error)))
                 continue
-            status = os.fstat(fd)
+            status, size = known.status, os.fstat(known.fd).st_size
             place = before.pop(folder, None)
             if place is None:
                 place = Place(folder, status.st_dev, status.st_ino, self.generation, 0, 0, 0)
-            elif (place.device, place.inode, place.generation) != (status.st_dev, status.st_ino, self.generation) or place.offset > status.st_size:  # fmt: skip
-                whole = False
-            place.size = status.st_size
-            opened.append((fd, place))
+            else:
+                place.offset = known.position(place.offset)
+                if (place.device, place.inode, place.generation) != (status.st_dev, status.st_ino, self.generation) or place.offset > size:  # fmt: skip
+                    whole = False
+            place.size, place.opened = size, known
+            opened.append((known.fd, place))
         return opened, whole and not before
 
     def _folders(self, key: str) -> list[str]:
-        with os.scandir(self.journal_dir) as found:
-            names = sorted(f.name for f in found if is_day(f.name) or f.name == behind.IMPORTS)
-        return [name for name in names if os.path.lexists(f"{self.journal_dir}/{name}/{key}{behind.SUFFIX}")]
+        return read.folders_of(self.journal_dir, key)
 
     def _unreadable(self, source: int, file: str, why: str) -> None:
         self.db.execute(
@@ -216,7 +216,19 @@ class _Batch:
         )
         self.db.executemany(
             "INSERT OR REPLACE INTO cursors (source, folder, device, inode, generation, offset, seq, line) VALUES (?,?,?,?,?,?,?,?)",
-            [(source, p.folder, p.device, p.inode, p.generation, p.offset, p.seq, p.line) for p in places],
+            [
+                (
+                    source,
+                    p.folder,
+                    p.device,
+                    p.inode,
+                    p.generation,
+                    p.opened.stored(p.offset) if p.opened else p.offset,
+                    p.seq,
+                    p.line,
+                )
+                for p in places
+            ],
         )
 
 

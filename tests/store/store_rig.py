@@ -125,3 +125,12 @@ def everything(store: Store) -> object:
             [s.as_dict() for s in store.snapshots(trace)],
         ))  # fmt: skip
     return out, [p._asdict() for p in store.problems()]
+
+
+def bash_call(command: str, call: str) -> tuple[Event, Event]:
+    """A call and its result."""
+    given = {"command": command}
+    return (
+        event("pre_tool", tool="Bash", given=given, call=call),
+        event("post_tool", tool="Bash", given=given, call=call, tool_response={"stdout": f"{command}: fine\n" * 5}),
+    )
