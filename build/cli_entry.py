@@ -22,11 +22,34 @@ def unpack(name: str, data: bytes) -> str:
     return path
 
 
-class Extensions:
-    """Finds the C extensions that are still inside the executable. Asked last, after every other finder."""
+class Codec:
+    """Runs a codec's module from its code."""
+
+    def __init__(self, code: bytes) -> None:
+        self.code = code
+
+    def create_module(self, spec: object) -> None:
+        """The usual kind of module."""
+
+    def exec_module(self, module: object) -> None:
+        from marshal import loads
+
+        exec(loads(self.code), module.__dict__)
+
+
+class Packed:
+    """Finds the C extensions and codecs that are still inside the executable. Asked last, after every other finder."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> object:
+        if name.startswith("encodings."):
+            from guardhook_cold_codecs import CODECS
+
+            if name not in CODECS:
+                return None
+            from importlib.util import spec_from_loader
+
+            return spec_from_loader(name, Codec(CODECS[name]))  # type: ignore[arg-type]
         from guardhook_cold import LIBRARIES, NAMES
 
         if name not in NAMES:
@@ -42,7 +65,7 @@ class Extensions:
 
 def run() -> None:
     """Prepares what the command at hand needs, and hands over."""
-    sys.meta_path.append(Extensions)
+    sys.meta_path.append(Packed)
     from guardhook_cold import POLICIES
 
     for name, data in POLICIES.items():

@@ -4,6 +4,7 @@ guardhook_payload        the hook program, for `install`
 guardhook_cold           names of the C extensions that the gate doesn't need, the libraries that they need, and the policy files
 first_entry.py           the gate's modules in one piece, and what runs them: 80 reads of the archive are 80 file openings
 guardhook_cold_<n>       one such extension or library each
+guardhook_cold_codecs    codecs of the standard library
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def write(items: list[Item], found: closure.Closure, folder: Path) -> None:
 
 
 def take_out(
-    binaries: list[shared_spec.Entry], folder: Path
+    binaries: list[shared_spec.Entry], codecs: dict[str, bytes], folder: Path
 ) -> tuple[list[shared_spec.Entry], list[shared_spec.Entry]]:
     """Splits the C extensions that only other commands need off: (binaries to unpack at start, modules that hold the others)."""
     kept: list[shared_spec.Entry] = []
@@ -64,6 +65,7 @@ def take_out(
         modules.append(_module(folder, holder, DATA=Path(entry[1]).read_bytes()))
     policies = {f"policies/{name}": data for name, data in shared_spec.shipped_policies() if name != "DIGEST"}
     modules.append(_module(folder, "guardhook_cold", NAMES=names, LIBRARIES=libraries, POLICIES=policies))
+    modules.append(_module(folder, "guardhook_cold_codecs", CODECS=codecs))
     return kept, modules
 
 

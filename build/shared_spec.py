@@ -32,7 +32,7 @@ _DROPPED = (
     "libexpat",
     "libz.",
 )
-_CODECS = {"__init__", "aliases", "utf_8", "latin_1", "ascii", "cp437"}
+_CODECS = {"__init__", "aliases", "utf_8", "latin_1", "ascii", "cp437", "idna", "raw_unicode_escape"}
 
 # (name in the bundle, path, kind)
 Entry = tuple[str, str, str]
@@ -83,6 +83,20 @@ def slim_library(entries: list[Entry], work: Path) -> list[Entry]:
             path = str(slimmed)
         kept.append((name, path, kind))
     return kept
+
+
+def left_out_codecs(entries: list[Entry]) -> dict[str, bytes]:
+    """The codecs that slim_library leaves out: module name -> marshalled code."""
+    found: dict[str, bytes] = {}
+    for name, path, _ in entries:
+        if os.path.basename(name) == "base_library.zip":
+            with zipfile.ZipFile(path) as library:
+                for info in library.infolist():
+                    folder, _, file = info.filename.rpartition("/")
+                    module = file.partition(".")[0]
+                    if folder == "encodings" and module not in _CODECS:
+                        found[f"encodings.{module}"] = library.read(info)[16:]  # behind the header of a .pyc file
+    return found
 
 
 def shipped_policies() -> list[tuple[str, bytes]]:
