@@ -195,6 +195,7 @@ class _Forks:
             self._known = {}
             with open_store(self._folders, on_notice=say) as store:
                 for found in store.iterate():
-                    if found.parent_trace_id is not None:
+                    # Forks that came with their original are replaced together with it.
+                    if found.parent_trace_id is not None and "imported_from" not in found.metadata:
                         self._known.setdefault(found.parent_trace_id, []).append(found.id)
         return self._known.get(trace, [])

@@ -289,12 +289,15 @@ class Import:
         finally:
             if first is not None:
                 first.discard()
-        if not result.runs:
-            raise ImportFailed("nothing to import was found in it")
-        statuses = {made.status for made in result.runs}
-        result.status = next(s for s in (REPLACED, IMPORTED, EXISTS, UNCHANGED, EMPTY) if s in statuses)
         if isinstance(importer, Beside):
             result.notes += importer.beside(path, fd, self._folders, self._options.dry_run)
+        if not result.runs:
+            if not result.notes:
+                raise ImportFailed("nothing to import was found in it")
+            result.status = IMPORTED
+            return
+        statuses = {made.status for made in result.runs}
+        result.status = next(s for s in (REPLACED, IMPORTED, EXISTS, UNCHANGED, EMPTY) if s in statuses)
 
     def _one(self, run: Run, trace: str, origin: Origin, counts: Counts) -> tuple[Made, Pending | None]:
         """Writes one run aside."""
@@ -322,7 +325,9 @@ class Import:
                 status = REPLACED if pending.replaces else IMPORTED
             except Exists:
                 return self._existing(trace, origin, run.identity.session, hooks), None
-        if not watched.steps and not start.get("input"):
+        if (
+            not watched.steps and not start.get("input") and "status" not in start
+        ):  # copies of stored traces may be empty
             if pending is not None:
                 pending.discard()
             return Made(trace, run.identity.session, EMPTY, 0, None, hooks), None

@@ -219,6 +219,25 @@ def test_again_and_replaced(data: Path, tmp_path: Path) -> None:
     made.step("trc_two", 2)
     made.done()
     assert told(data, made.path)["status"] == "exists"
+    assert told(data, made.path, "--replace")["status"] == "replaced"
+    with opened(data) as store:
+        assert store.get("trc_two").step_count == 2 and store.traces().total == 2
+
+
+def test_a_store_with_nothing_but_policies(data: Path, tmp_path: Path) -> None:
+    made = Made(tmp_path / "old")
+    assert "nothing to import" in told(data, made.path)["error"]
+    made.policy("p", {"name_contains": "x"})
+    found = told(data, made.done())
+    assert (found["status"], found["error"], len(found["notes"])) == ("imported", None, 1)
+
+
+def test_a_trace_without_steps_comes_over(data: Path, tmp_path: Path) -> None:
+    made = Made(tmp_path / "old")
+    made.trace("bare")
+    assert told(data, made.done())["status"] == "imported"
+    with opened(data) as store:
+        assert store.get("bare").step_count == 0
 
 
 def test_dry_run_makes_nothing(data: Path, tmp_path: Path) -> None:
