@@ -53,7 +53,7 @@ def list_(as_json: bool, directory: str | None) -> None:
             "problems": [p._asdict() for p in problems],
         })  # fmt: skip
         return
-    _table(rows)
+    _told(rows)
     for problem in problems:
         say(f"warning: {problem}")
 
@@ -63,7 +63,9 @@ def _expanded(found: Settings, key: Key) -> list[str]:
     if not key.name.endswith(".*"):
         return [key.name]
     above = found.get(key.name[:-2])
-    return [f"{key.name[:-2]}.{word}" for word in sorted(above)] if isinstance(above, dict) and above else [key.name]
+    words = sorted(above) if isinstance(above, dict) else []
+    names = [f"{key.name[:-2]}.{word}" for word in words]
+    return [n for n in names if settings_check.find(n) == key] or [key.name]
 
 
 def _row(found: Settings, key: Key, name: str) -> dict[str, object]:
@@ -82,22 +84,23 @@ def _row(found: Settings, key: Key, name: str) -> dict[str, object]:
     }
 
 
-def _table(rows: list[dict[str, object]]) -> None:
-    from rich.table import Table
+def _told(rows: list[dict[str, object]]) -> None:
+    """Two lines a setting: what one would type to set it, and what it is for."""
+    from guardhook.views.text import one_line
 
-    from guardhook.views.terminal import cell, console
-
-    paint = reading.paint()
-    out = console(sys.stdout, reading.width(), colour=paint.on)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold" if paint.on else "")
-    table.add_column("Setting", overflow="fold", min_width=12)
-    table.add_column("Value", overflow="ellipsis", max_width=24)
-    table.add_column("From", no_wrap=True)
-    table.add_column("What it is for", overflow="fold", ratio=1)
+    paint, width = reading.paint(), reading.width()
+    section = ""
     for row in rows:
-        origin = "locked" if row["locked"] else str(row["origin"] or "")
-        table.add_row(cell(str(row["name"]), 60), cell(_text(row["value"]), 24), origin, str(row["help"]))
-    out.print(table)
+        name = str(row["name"])
+        if name.partition(".")[0] != section:
+            section = name.partition(".")[0]
+            click.echo(paint.bold(f"[{section}]"))
+        origin = "locked by the system" if row["locked"] else str(row["origin"] or "not set")
+        value = "" if row["value"] is None else f" = {one_line(_text(row['value']), 60)}"
+        click.echo(f"{one_line(name, 60)}{value}  {paint.dim(f'({origin})')}")
+        choices = row["choices"]
+        said = f": {', '.join(choices)}" if isinstance(choices, list) and choices else ""
+        click.echo(paint.dim(one_line(f"    {row['help']}{said}", max(20, width))))
 
 
 def _text(value: object) -> str:

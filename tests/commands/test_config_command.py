@@ -45,7 +45,8 @@ def test_listing_needs_no_file_and_makes_none(data: Path) -> None:
     result = run(data, "list")
     assert result.exit_code == 0 and not data.exists()
     assert "gate.preset" in result.stdout and "balanced" in result.stdout
-    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    assert all(len(line) <= 90 for line in result.stdout.splitlines())
+    assert all(f"\n{key.name}" in result.stdout for key in settings.KEYS)  # none is cut
     found = json.loads(run(data, "list", "--json").stdout)
     names = [s["name"] for s in found["settings"]]
     assert names == [k.name for k in settings.KEYS] and found["problems"] == []
@@ -60,6 +61,9 @@ def test_set_get_unset(data: Path) -> None:
     assert run(data, "get", "gate.watchdog").stdout == "2.5\n"
     assert json.loads(run(data, "get", "gate", "--json").stdout)["value"] == {"watchdog": 2.5}
     assert run(data, "set", "capture.redaction.stop", "none").exit_code == 0
+    assert run(data, "set", "capture.redaction.custom", "ab[0-9]{20},cd[0-9]{20}").exit_code == 0
+    rows = json.loads(run(data, "list", "--json").stdout)["settings"]
+    assert len({s["name"] for s in rows}) == len(rows) == len(settings.KEYS)
     listed = {s["name"]: s for s in json.loads(run(data, "list", "--json").stdout)["settings"]}
     assert listed["capture.redaction.stop"]["value"] == "none" and listed["gate.watchdog"]["origin"] == "user"
     gone = run(data, "unset", "gate.watchdog", "--json")
