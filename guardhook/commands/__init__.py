@@ -10,6 +10,7 @@ from guardhook import __version__
 
 # name -> (module below guardhook.commands, one line of help)
 TABLE: dict[str, tuple[str, str]] = {
+    "account": ("account", "What an answer rests on, in plain words, and how far it stands."),
     "archive": ("archive", "Keep a run as a file of its own; pack, check and open such files."),
     "audit": ("audit", "Check the hash-chained audit trail, or keep its head elsewhere."),
     "backtest": ("backtest", "Judge recorded calls again, under other policies."),
@@ -38,6 +39,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "pause": ("pause", "Let reviews and your own policies pass for a while (for a person only)."),
     "policy": ("policy", "Write, show, test and compile policy files."),
     "record": ("record", "Record what a run tells of itself on stdin."),
+    "redact": ("redact", "Take secrets out of what was recorded already."),
     "replay": ("replay", "A recorded trace at its own pace, or faster."),
     "report": ("report", "A trace, or two with their differences, as one HTML file."),
     "run": ("run", "Run a program with a trace around it."),

@@ -63,4 +63,73 @@ def happened(
     return {"snapshot": {"trace": {"id": "trc_x"}, "steps": []}, "events": out, "structure": None}
 
 
-__all__ = ["RUN", "Journal", "event", "guardhook", "happened", "said", "session", "told"]
+# --- events of a turn, as rollouts have them ------------------------------------------------------------------------
+
+Told = tuple[str, dict[str, Any]]
+
+
+def asked(prompt: str = "please", **more: Any) -> Told:
+    return "run.started", {"prompt": prompt, "conversation_id": "the-session", "session": {"harness": "codex"}, **more}
+
+
+def said_(text: str = "done") -> list[Told]:
+    return [("assistant.message", {"content": text}), ("run.waiting_for_user", {})]
+
+
+def again(prompt: str = "and now") -> Told:
+    return "conversation.continued", {"message": prompt}
+
+
+_numbers = iter(range(1, 1_000_000))
+
+
+def called(
+    tool: str = "Bash", given: Any = None, *, output: Any = "", error: str | None = None, code: int | None = None, done: bool = True,
+    kind: str | None = None, decision: str = "allow", id: str | None = None, **end: Any,
+) -> list[Told]:  # fmt: skip
+    """A call that was allowed, and its result."""
+    name = id or f"call{next(_numbers)}"
+    arguments = json.dumps(given if given is not None else {})
+    start = {"call_id": name, "tool": tool, "arguments": arguments, **({"kind": kind} if kind else {})}
+    out: list[Told] = [
+        ("tool.call.started", start),
+        ("tool_hook.completed", {"stage": "pre_tool_use", "call_id": name, "tool": tool, "decision": decision, "policy": None}),
+    ]  # fmt: skip
+    if done:
+        text = output if isinstance(output, str) else json.dumps(output)
+        data: dict[str, Any] = {"call_id": name, "tool": tool, "output": text, "executed": True, **end}
+        if error is not None:
+            data["error"] = error
+        if code is not None:
+            data["exit_code"] = code
+            data.setdefault("error", f"exited with code {code}") if code else None
+        out.append(("tool.call.completed", data))
+    return out
+
+
+def shell(command: str, code: int | None = 0, **more: Any) -> list[Told]:
+    return called("shell", {"command": command}, kind="shell", output="some text", code=code, **more)
+
+
+def edit(path: str = "a.py", **more: Any) -> list[Told]:
+    return called("Edit", {"file_path": path}, kind="file_edit", output={"ok": True}, **more)
+
+
+def denied(tool: str = "Bash", given: Any = None, *, policy: str = "no-rm", mode: str | None = None, id: str | None = None) -> list[Told]:  # fmt: skip
+    """A call that a rule denied; with a mode it was not stopped."""
+    name = id or f"call{next(_numbers)}"
+    start = {"call_id": name, "tool": tool, "arguments": json.dumps(given or {"command": "rm"})}
+    decision = {"stage": "pre_tool_use", "call_id": name, "tool": tool, "decision": "deny", "policy": policy, **({"mode": mode} if mode else {})}  # fmt: skip
+    out: list[Told] = [("tool.call.started", start), ("tool_hook.completed", decision)]
+    if mode is None:
+        out.append(("tool.call.blocked", {"call_id": name, "tool": tool, "policy": policy, "reason": "no"}))
+        out.append(("tool.call.completed", {"call_id": name, "tool": tool, "output": "no", "error": "permission_denied", "executed": False}))  # fmt: skip
+    return out
+
+
+def turn(*parts: Told | list[Told], seqs: list[int] | None = None, run: str | None = RUN) -> dict[str, Any]:
+    """A recording of these events in order."""
+    flat: list[Told] = []
+    for part in parts:
+        flat += [part] if isinstance(part, tuple) else part
+    return happened(*flat, seqs=seqs, run=run)
