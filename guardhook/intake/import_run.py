@@ -325,9 +325,8 @@ class Import:
                 status = REPLACED if pending.replaces else IMPORTED
             except Exists:
                 return self._existing(trace, origin, run.identity.session, hooks), None
-        if (
-            not watched.steps and not start.get("input") and "status" not in start
-        ):  # copies of stored traces may be empty
+        # Copies of what a store held may be empty.
+        if not watched.steps and not start.get("input") and "verbatim" not in start:
             if pending is not None:
                 pending.discard()
             return Made(trace, run.identity.session, EMPTY, 0, None, hooks), None
