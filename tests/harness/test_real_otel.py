@@ -65,6 +65,11 @@ def gemini(protocol: str) -> dict[str, str]:
     }  # fmt: skip
 
 
+def qwen(protocol: str) -> dict[str, str]:
+    """Qwen Code has the same settings under a name of its own."""
+    return {name.replace("GEMINI_", "QWEN_"): value for name, value in gemini(protocol).items()}
+
+
 class Session:
     """One session with the receiver beside it, and the store after it."""
 
@@ -143,4 +148,16 @@ def test_gemini(plain: Home, monkeypatch: pytest.MonkeyPatch, protocol: str) -> 
         spans = session.trace(store, "gemini-cli-spans")
         assert spans.session_id == trace.session_id
         assert [step.name for step in store.steps(spans) if step.step_type == "tool_call"] == ["run_shell_command"]
+        assert list(store.problems()) == []
+
+
+@pytest.mark.dialects("qwen-code")
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_qwen_code(plain: Home, monkeypatch: pytest.MonkeyPatch, protocol: str) -> None:
+    session = exported(plain, monkeypatch, env=qwen(protocol), arguments=[])
+    with open_store(explicit(str(session.folder))) as store:
+        trace = session.trace(store, "qwen-code-logs")
+        assert trace.agent_name == "qwen-code" and trace.input == {"prompt": PROMPT} and trace.status == "completed"
+        (call,) = [step for step in store.steps(trace) if step.step_type == "tool_call"]
+        assert call.name == "run_shell_command" and call.error is None and trace.total_tokens
         assert list(store.problems()) == []

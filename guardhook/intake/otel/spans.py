@@ -158,6 +158,8 @@ def _kind(span: Span) -> str:
     claude = attributes.get("span.type")
     if isinstance(claude, str) and span.name.startswith("claude_code.") and claude in _CLAUDE:
         return _CLAUDE[claude]
+    if span.name == "qwen-code.interaction":
+        return ROOT
     operation = attributes.get("gen_ai.operation.name")
     if isinstance(operation, str) and operation in _OPERATIONS:
         return _OPERATIONS[operation]
