@@ -12,15 +12,14 @@ from typing import NamedTuple
 
 from guardhook.core.folders import Folders
 from guardhook.journal.recover import is_day
-from guardhook.rollout import runs
+from guardhook.rollout import drift, runs
 from guardhook.rollout.fork import Fork, ForkError, fork
 from guardhook.rollout.load import Rollout, RolloutError, inside, load
 from guardhook.rollout.simulate import simulate
-from guardhook.store import Appender, StoreError, instants
+from guardhook.store import Appender, NotFound, StoreError, backtest, instants
 from guardhook.store.model import make_id
 
 SUFFIX = ".jsonl"
-Drift = Callable[[Rollout], dict[str, object]]
 _STEPS = {
     "user": ("thought", "user_message"),
     "system": ("thought", "system_prompt"),
@@ -30,7 +29,7 @@ _STEPS = {
 
 
 class Refused(Exception):
-    """A request that is not done. kind: invalid_request, not_configured, rollout_not_found or rollout_invalid."""
+    """A request that is not done. kind: invalid_request, not_configured, rollout_not_found, rollout_invalid or replay_error."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -119,15 +118,22 @@ def opened(request: Request, folder: str, sees: Callable[[str | None], bool]) ->
     return found
 
 
-def simulated(rollout: Rollout, request: Request, drift: Drift | None = None) -> dict[str, object]:
-    """The answer to `simulate`; drift makes the part of that name where it is asked for."""
-    found = simulate(rollout.events, rollout.gaps)
-    if drift is None:
-        return found.as_dict(detail=request.detail)
-    drifted = drift(rollout)
-    whole = found.as_dict(detail=request.detail)
-    del whole["mode"]
-    return {"mode": "simulate", "matched": found.matched and drifted.get("matched") is True, "integrity": whole, "drift": drifted}  # fmt: skip
+def simulated(rollout: Rollout, request: Request) -> dict[str, object]:
+    """The answer to `simulate`."""
+    return simulate(rollout.events, rollout.gaps).as_dict(detail=request.detail)
+
+
+def drifted(rollout: Rollout, folders: Folders, sees: Callable[[str], bool]) -> dict[str, object]:
+    """The answer to `simulate` with detect_drift. sees: whether the caller may see the trace that the rollout is of. Raises Refused, StoreError."""
+    run = rollout.start.get("run_id")
+    try:
+        if isinstance(run, str) and not sees(runs.find(folders, run).trace_id):
+            raise drift.DriftError(f"the journal has no run {run}: drift needs the recorded payloads")
+        return drift.of_rollout(folders, rollout, backtest.compiled(folders)).as_dict("simulate")
+    except NotFound:
+        raise Refused("replay_error", f"the journal has no run {run}: drift needs the recorded payloads") from None
+    except drift.DriftError as error:
+        raise Refused("replay_error", str(error)) from None
 
 
 def forked(rollout: Rollout, request: Request, folders: Folders, tenant: str | None) -> dict[str, object]:

@@ -255,3 +255,69 @@ def test_another_tenant_s_rollout_is_not_there(serve: object, rollouts: Path, tm
     made = ask("acme", "run_acme", mode="fork", fork_step=1).json["run_id"]
     for token, status in (("acme", 200), ("beta", 404), ("owner", 200)):
         assert server.ask(f"/v1/traces/{made}", Authorization=f"Bearer {token}-token-0123456789").status == status
+
+
+def exported(journal: Journal, folder: Path) -> str:
+    """The ended run of the journal as a file in the rollout folder; gives its id."""
+    from click.testing import CliRunner
+
+    from guardhook.commands import main
+
+    out = CliRunner().invoke(main, ["rollout", "export", "--all", str(folder), "--dir", str(journal.base)])
+    assert out.exit_code == 0, out.output
+    (file,) = [
+        p for p in folder.rglob("run_*.jsonl") if "session_end" in p.read_text() or "run.completed" in p.read_text()
+    ]
+    return file.stem
+
+
+def test_drift(server: Server, rollouts: Path, journal: Journal) -> None:
+    run = exported(journal, rollouts)
+    got = post(server, rollout_path=run, detect_drift=True)
+    assert got.status == 200, got
+    assert list(got.json) == ["mode", "matched", "integrity", "drift"] and got.json["mode"] == "simulate"
+    assert set(got.json["integrity"]) == {"events_replayed", "step_count", "matched", "mismatches"}  # type: ignore[call-overload]
+    drift = got.json["drift"]
+    assert isinstance(drift, dict)
+    assert {
+        "added_steps",
+        "removed_steps",
+        "changed_steps",
+        "divergent_tool_calls",
+        "cost_delta_usd",
+        "outcome_diff",
+        "score",
+        "matched",
+        "policy",
+    } <= set(drift)
+    assert drift["policy"]["evaluated"] == 1  # the other call was never judged
+    put(rollouts, sample())
+    got = post(server, rollout_path=RUN, detect_drift=True)
+    assert (got.status, got.code) == (500, "replay_error")
+    started = sample()
+    started[0]["data"]["run_id"] = "run_unknown"  # type: ignore[index]
+    put(rollouts, started)
+    assert post(server, rollout_path=RUN, detect_drift=True).code == "replay_error"
+
+
+def test_a_third_drift_at_once_is_refused_before_anything_is_read(tmp_path: Path, journal: Journal) -> None:
+    from guardhook.views.http import replay
+    from guardhook.views.http.answers import Refusal
+    from guardhook.views.http.call import Call
+    from guardhook.views.http.context import DRIFTS, OWNER, Context
+
+    folder = tmp_path / "rollouts"
+    run = exported(journal, folder)
+    context = Context(journal.folders, rollout_dir=str(folder))
+    assert DRIFTS == 2 and context.drifts.take() and context.drifts.take()
+    body = {"rollout_path": "run_missing", "mode": "simulate", "detect_drift": True}
+    with pytest.raises(Refusal) as caught:
+        replay.replay(Call(context, OWNER, {}, {}, body, None))
+    assert (caught.value.status, caught.value.code) == (503, "replay_busy")
+    simulated = replay.replay(Call(context, OWNER, {}, {}, {**body, "rollout_path": run, "detect_drift": False}, None))
+    assert simulated.status == 200
+    context.drifts.give()
+    for _ in range(3):  # a slot is given back, whatever comes of it
+        with pytest.raises(Refusal) as caught:
+            replay.replay(Call(context, OWNER, {}, {}, body, None))
+        assert caught.value.status == 404

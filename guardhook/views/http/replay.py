@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from guardhook.rollout import replay_api
-from guardhook.rollout.load import Rollout
 from guardhook.views.http.answers import Answer, Refusal
-from guardhook.views.http.call import Call
+from guardhook.views.http.call import Call, tenant_of
 
 _STATUS = {
     "invalid_request": 400,
@@ -27,18 +26,18 @@ def replay(call: Call) -> Answer:
             return Answer(replay_api.forked(rollout, request, call.context.folders, call.caller.tenant), 202)
         if not request.detect_drift:
             return Answer(replay_api.simulated(replay_api.opened(request, folder, call.sees), request))
+        # Asked for before anything is read: a third one must not begin.
         if not call.context.drifts.take():
-            raise Refusal(
-                503, "replay_busy", "as many drift checks as may run at once are under way", (("Retry-After", "5"),)
-            )
+            raise Refusal(503, "replay_busy", "as many drift checks as may run at once are under way", (("Retry-After", "5"),))  # fmt: skip
         try:
             rollout = replay_api.opened(request, folder, call.sees)
-            return Answer(replay_api.simulated(rollout, request, lambda found: _drift(call, found)))
+            return Answer(replay_api.drifted(rollout, call.context.folders, lambda trace: _sees(call, trace)))
         finally:
             call.context.drifts.give()
     except replay_api.Refused as refused:
         raise Refusal(_STATUS[refused.kind], refused.kind, refused.message) from None
 
 
-def _drift(call: Call, rollout: Rollout) -> dict[str, object]:
-    raise Refusal(500, "replay_error", "drift is not built yet")
+def _sees(call: Call, trace_id: str) -> bool:
+    with call.store() as store:
+        return call.sees(tenant_of(store.get(trace_id), call.context.tenant))

@@ -23,7 +23,7 @@ class _File:
 
     def __init__(self, inode: int, offset: int) -> None:
         self.inode = inode
-        self.offset = offset  # of the first byte that was not read
+        self.offset = offset  # of the first byte that was not read, as read.Opened.stored gives it
         self.seq = 0  # of the last line that was read, 0 when none was
         self.grew = 0.0
 
@@ -68,25 +68,25 @@ class Tail:
             file = self._files.get((folder, key))
             if file is None:
                 file = self._files[folder, key] = _File(status.st_ino, 0)
-            if file.inode != status.st_ino or status.st_size < file.offset:
+            if file.inode != status.st_ino or 0 <= status.st_size < file.offset:
                 # Rewritten (gc, redact): what was read before is known by its ticket; where none is known, there is nothing new in it.
                 file.inode, file.offset = status.st_ino, 0 if file.seq else status.st_size
-            if status.st_size > file.offset:
+            if status.st_size != file.offset:
                 file.grew = time.monotonic()
                 yield from self._read(folder, key, file)
 
     def _read(self, folder: str, key: str, file: _File) -> Iterator[tuple[str, Line]]:
         try:
-            fd = read.open_session(self._journal, read.SessionFile(folder, key))
+            opened = read.open_known(self._journal, read.SessionFile(folder, key))
         except OSError:
             return
         try:
-            for entry in read.entries(fd, file.offset):
-                file.offset = entry.end
+            for entry in read.entries(opened.fd, opened.position(file.offset)):
+                file.offset = opened.stored(entry.end)
                 if entry.line is not None and entry.line.seq > file.seq:
                     file.seq = entry.line.seq
                     yield key, entry.line
         except OSError:
             return
         finally:
-            os.close(fd)
+            os.close(opened.fd)
