@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,3 +105,11 @@ def guardhook(
         timeout=60,
         check=False,
     )
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits for something that another process does."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.02)

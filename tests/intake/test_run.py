@@ -11,11 +11,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from record_rig import command, environment, guardhook, only, opened
+from record_rig import command, environment, guardhook, only, opened, until
 
 from guardhook.intake.channel import Channel
 
@@ -243,13 +242,6 @@ while not os.path.exists("stop"):
     time.sleep(0.02)
 sys.exit(len(got))
 """
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.02)
 
 
 class Started:
