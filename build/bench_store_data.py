@@ -29,6 +29,26 @@ def write(journal: Path, sessions: int, calls: int) -> int:
     return written
 
 
+def trace(session: str) -> str:
+    """The id of a session's trace."""
+    from guardhook.store.fold import trace_id
+
+    return trace_id(line.key("claude-code", session))
+
+
+def call(session: str, number: int) -> dict[str, object]:
+    """One more tool call of a session, as a hook records it."""
+    payload = {
+        "session_id": session, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": f"toolu_{number}",
+        "tool_input": {"command": f"echo {number}"},
+    }  # fmt: skip
+    return {
+        "session": session, "dialect": "claude-code", "client": "2.1.332", "native_event": "PreToolUse", "event": "pre_tool",
+        "call": f"toolu_{number}", "agent": None, "cwd": "/home/user/project", "tool": "Bash", "kind": "shell", "payload": payload,
+        "redacted": [], "cut": [], "effects": [], "verdict": None,
+    }  # fmt: skip
+
+
 def _events(session: str, calls: int):  # type: ignore[no-untyped-def]
     base = {
         "session_id": session,
