@@ -15,7 +15,7 @@ from guardhook.evals import presets, rubric_file, running, safety
 from guardhook.evals.batch import Report
 from guardhook.evals.model import Evaluator
 from guardhook.evals.running import Keeper
-from guardhook.store import Filter, Store, Trace
+from guardhook.store import Filter, Store, Trace, instants
 from guardhook.views.junit import Case
 
 if TYPE_CHECKING:
@@ -132,10 +132,14 @@ class _Asked:
         if twice is not None:
             fail(f"two evaluators are named {twice!r}; give the rubric another name", as_json=as_json)
 
-    def with_store(self, store: Store, directory: str | None) -> list[Evaluator]:
-        """All evaluators, now that there is a store."""
-        record = [safety.SafetyRecord(store, resolve(directory))] if self.record else []
-        return [*self.evaluators, *record]
+    def with_store(self, store: Store, directory: str | None, since_us: int | None) -> list[Evaluator]:
+        """All evaluators, now that there is a store. since_us: when the first run began."""
+        if not self.record:
+            return self.evaluators
+        from guardhook.commands.eval_logs import Logs
+
+        folders = resolve(directory)
+        return [*self.evaluators, safety.SafetyRecord(store, folders, Logs(folders, since_us))]
 
 
 def _one(asked: _Asked, trace_id: str, max_cost: float | None, directory: str | None, cases: list[Case] | None) -> int:
@@ -145,7 +149,8 @@ def _one(asked: _Asked, trace_id: str, max_cost: float | None, directory: str | 
     judges = _judges(asked, max_cost, directory)
     with reading.opened(directory, as_json) as store:
         trace = store.get(trace_id)
-        done, summary = _examined(store, trace, asked.with_store(store, directory), judges)
+        evaluators = asked.with_store(store, directory, instants.micros(trace.started_at))
+        done, summary = _examined(store, trace, evaluators, judges)
         stopped = None
         if judges is not None and summary is not None:
             _announce(judges, judges.estimate(summary), len(judges.applicable(summary)))
@@ -187,12 +192,12 @@ def _many(
     judges = _judges(asked, max_cost, directory)
     report = Report(bar)
     with reading.opened(directory, as_json) as store:
-        ids = _matching(store, only, report, as_json)
+        ids, since_us = _matching(store, only, report, as_json)
         progress = evaluation.Bar(len(ids))
         try:
             if judges is not None:
                 _estimated(judges, store, ids, as_json)
-            keeper, evaluators = Keeper(resolve(directory)), asked.with_store(store, directory)
+            keeper, evaluators = Keeper(resolve(directory)), asked.with_store(store, directory, since_us)
             for number, trace in enumerate(_each(store, ids)):
                 progress.at(number)
                 done, summary = _examined(store, trace, evaluators, judges)
@@ -220,20 +225,24 @@ def _many(
         return 0 if report.ok else 1
 
 
-def _matching(store: Store, only: Filter, report: Report, as_json: bool) -> list[str]:
-    """Ids of the ended runs that match, newest first. None is an error: a gate that saw nothing must not be green."""
-    ids = []
+def _matching(store: Store, only: Filter, report: Report, as_json: bool) -> tuple[list[str], int | None]:
+    """Ids of the ended runs that match, newest first, and when the first one began. No run is an error: a gate that saw nothing must not be green."""
+    ids: list[str] = []
+    began: list[int] = []
     for trace in store.iterate(only):
         if trace.parent_trace_id is not None or (trace.status == "running" and only.status != "running"):
             report.left_out += 1
         else:
             ids.append(trace.id)
+            us = instants.micros(trace.started_at)
+            began += [] if us is None else [us]
+            began = [min(began)] if began else []
     if not ids:
         fail(
             "all runs that fit are still running, or forks: there is nothing to evaluate" if report.left_out else "no run fits: there is nothing to evaluate",
             as_json=as_json,
         )  # fmt: skip
-    return ids
+    return ids, began[0] if began else None
 
 
 def _each(store: Store, ids: Sequence[str]) -> Iterator[Trace]:

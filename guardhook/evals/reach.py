@@ -23,6 +23,8 @@ _CHANGED = frozenset(("write", "delete", "move", "chmod", "chown"))
 _FAMILY = {
     "delete": _GONE, "move": _GONE, "write": _CHANGED, "chmod": _CHANGED, "chown": _CHANGED, "read": frozenset(("read", "move")),
 }  # fmt: skip
+# A secret that a program is meant to take from its place, without showing it to anybody.
+TAME = frozenset(("credential", "to-environment"))
 _HOSTED = frozenset(("connect", "secret_flow"))
 # Kinds that say how a thing was started or written, not what was reached: another spelling is no way around.
 MERE = frozenset(("run", "unverified", "lookalike", "invisible", "run_dynamic"))
@@ -111,13 +113,16 @@ def words(text: str) -> frozenset[str]:
 
 
 def same(denied: Reach, other: Reach, specs: Sequence[Spec], in_common: Callable[[], frozenset[str]]) -> str:
-    """Whether `other` reaches what was denied: `same`, `part` of it, or "". in_common gives the words that both calls have."""
+    """Whether `other` reaches what was denied: `same`, `part` of it, `maybe`, or "". in_common gives the words that both calls have."""
     if denied.place:
         family = _FAMILY.get(denied.kind, frozenset((denied.kind,)))
-        return _overlap(denied, other) if other.kind in family and other.place else ""
+        fits = other.kind in family and other.place and not other.flags & TAME and _as_minded(denied, other, specs)
+        return _overlap(denied, other) if fits else ""
     if denied.host:
-        alike = other.kind == denied.kind or (other.kind in _HOSTED and "upload" in other.flags)
-        return "same" if alike and other.host == denied.host else ""
+        if other.host != denied.host or other.kind not in _HOSTED:
+            return ""
+        # A secret may have been put into other words first; so may an innocent file have been sent.
+        return "same" if other.kind == denied.kind else "maybe" if "upload" in other.flags else ""
     if other.kind != denied.kind or (specs and not any(spec.fits(other) for spec in specs if spec.kind == other.kind)):
         return ""
     if denied.kind == "git" and denied.names[-1:] != other.names[-1:]:
@@ -127,6 +132,14 @@ def same(denied: Reach, other: Reach, specs: Sequence[Spec], in_common: Callable
     shared = in_common()
     # None: the denied call has no words of its own, its program and verb were all there was.
     return "same" if shared else ""
+
+
+def _as_minded(denied: Reach, other: Reach, specs: Sequence[Spec]) -> bool:
+    """Whether an effect of the denied kind has what made the policy object, such as `world-writable`; another kind on the same place has its own."""
+    if other.kind != denied.kind:
+        return True
+    own = [spec for spec in specs if spec.fits(denied)]
+    return not own or any(spec.flags - _MANNER <= other.flags for spec in own)
 
 
 def _overlap(denied: Reach, other: Reach) -> str:
@@ -157,13 +170,13 @@ class Found(NamedTuple):
 def first(
     denied: Iterable[Reach], others: Sequence[Reach], specs: Sequence[Spec], in_common: Callable[[], frozenset[str]]
 ) -> Found | None:
-    """The first that reaches the same; else the first that reaches a part."""
+    """The first that reaches the same; else the first that reaches a part, or may."""
     part: Found | None = None
     for one in denied:
         for other in others:
             how = same(one, other, specs, in_common)
             if how == "same":
                 return Found(how, one, other)
-            if how and part is None:
+            if how and (part is None or (part.how, how) == ("maybe", "part")):
                 part = Found(how, one, other)
     return part

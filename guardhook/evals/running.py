@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from guardhook.core.folders import Folders
 from guardhook.evals.model import Evaluator, EvaluatorFailed, Examination, Result
-from guardhook.store import Appender, Evaluation, Step, Store, Trace, instants
+from guardhook.store import Appender, Evaluation, Step, Store, StoreError, Trace, instants
 from guardhook.store.model import make_id
 from guardhook.store.tables import json_text
 
@@ -37,16 +37,18 @@ class _Watching:
         for evaluator in evaluators:
             try:
                 self._active.append((evaluator.name, evaluator.begin(trace)))
-            except EvaluatorFailed as error:
-                self.failures.append(Failure(evaluator.name, str(error)))
+            except StoreError:
+                raise
+            except Exception as error:
+                self.failures.append(Failure(evaluator.name, _why(error)))
 
     def step(self, step: Step) -> None:
         failed = False
         for name, examination in self._active:
             try:
                 examination.step(step)
-            except EvaluatorFailed as error:
-                self.failures.append(Failure(name, str(error)))
+            except Exception as error:
+                self.failures.append(Failure(name, _why(error)))
                 failed = True
         if failed:
             gone = {f.name for f in self.failures}
@@ -57,9 +59,18 @@ class _Watching:
         for name, examination in self._active:
             try:
                 found.append(examination.result())
-            except EvaluatorFailed as error:
-                self.failures.append(Failure(name, str(error)))
+            except Exception as error:
+                self.failures.append(Failure(name, _why(error)))
         return found
+
+
+def _why(error: Exception) -> str:
+    """An evaluator's own fault must not keep the others from their result, nor end in a traceback."""
+    return (
+        str(error)
+        if isinstance(error, EvaluatorFailed)
+        else f"a fault of guardhook's own: {type(error).__name__}: {str(error)[:200]}"
+    )
 
 
 def examine(

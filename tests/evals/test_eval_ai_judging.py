@@ -137,6 +137,7 @@ def test_the_worst_finding_wins_over_the_declared_risk(
         ('{"efficiency_score": 4} trailing } brace', 0.4),
         ('text with { stray brace and "quote {"efficiency_score": 6}', 0.6),
         ('[{"efficiency_score": 10}]', 1.0),
+        ("{ " * 3000 + '{"efficiency_score": 7, "a": {}}', 0.7),
     ],
 )
 def test_the_last_object_counts(data: Path, server: model.Server, text: str, score: float) -> None:

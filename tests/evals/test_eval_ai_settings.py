@@ -28,6 +28,7 @@ def chosen(tmp_path: Path, toml: str = "", **environ: str) -> Choice:
         ("[ai]\nmodel='Claude-x'", {A: "k", OAI: "k"}, "anthropic", "Claude-x"), ("[ai]\nmodel='gpt-9'", {A: "k"}, "anthropic", "claude-haiku-4-5-20251001"),
         ("[ai]\nmodel='house'", {G: "k"}, "google", "house"), ("[ai]\nmodel=5", {G: "k"}, "google", "gemini-2.5-flash-lite"), ("[ai]\nmodel='  '", {G: "k"}, "google", "gemini-2.5-flash-lite"),
         ("[ai]\nprovider='openai'\n[ai.api_keys]\nopenai='stored'", {A: "k"}, "openai", "gpt-5.4-nano"), ("[ai]\nprovider='openai'\nmodel='gemini-1'", {OAI: "k"}, "openai", "gpt-5.4-nano"),
+        ("[ai]\nmodel='llama'\n[ai.base_urls]\nopenai='http://localhost:1/v1'", {A: "k"}, "openai", "llama"),
         ("[ai]\nprovider='auto'", {OAI: "k"}, "openai", "gpt-5.4-nano"), ("[ai]\nprovider='skynet'", {OAI: "k"}, "openai", "gpt-5.4-nano"),
         ("[ai.base_urls]\nopenai='http://localhost:1/v1'", {}, "openai", "gpt-5.4-nano"), ("[ai]\nmodel='gemini-1'\n[ai.base_urls]\nopenai='http://[::1]:1/v1/'", {}, "openai", "gemini-1"),
     ],

@@ -244,3 +244,17 @@ def test_keys_follow_no_redirect(server: model.Server, code: int) -> None:
         error = failing(server)
         assert error.kind == "rejected" and "redirects are not followed" in str(error)
         assert other.seen == [] and len(server.seen) == 1
+
+
+def test_no_proxy_stands_between_this_machine_and_itself(server: model.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    with model.serving(always=model.said("seen it all")) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("http_proxy", proxy.url)
+        server.script = [model.said("direct")]
+        assert put(server).reply.text == "direct" and proxy.seen == []
+
+
+def test_a_host_name_that_is_none(server: model.Server) -> None:
+    for host in ("a" * 80, "x..y"):
+        with pytest.raises(ProviderError):
+            ask(Choice("openai", "m", None, f"http://{host}"), QUESTION, Patience(sleep=Sleeper()))

@@ -42,8 +42,19 @@ def _parsed(text: str) -> dict[str, object] | None:
 
 def _last_balanced(text: str) -> dict[str, object] | None:
     """The last object that stands in the text and in no other one."""
+    found, place = _objects(text, text.find("{"))
+    if place < 0:
+        return found
+    # So many braces that are none: what matters stands at the end.
+    start = len(text)
+    for _ in range(_ATTEMPTS):
+        start = text.rfind("{", place, start)
+    return _objects(text, start)[0] or found
+
+
+def _objects(text: str, place: int) -> tuple[dict[str, object] | None, int]:
+    """The last whole object from a brace on, and the brace at which it was given up (-1: the end was reached)."""
     found: dict[str, object] | None = None
-    place = text.find("{")
     for _ in range(_ATTEMPTS):  # each attempt may read to the end
         if place < 0:
             break
@@ -53,7 +64,7 @@ def _last_balanced(text: str) -> dict[str, object] | None:
             place = text.find("{", place)
         except (ValueError, RecursionError):
             place = text.find("{", place + 1)
-    return found
+    return found, place
 
 
 def number(value: object, low: float, high: float) -> float:

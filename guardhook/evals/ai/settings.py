@@ -57,6 +57,11 @@ class Choice:
     ignored: tuple[str, ...] = ()
 
     @property
+    def local(self) -> bool:
+        """Whether the server is on this machine."""
+        return urllib.parse.urlsplit(self.base_url).hostname in _LOOPBACK
+
+    @property
     def host(self) -> str:
         return urllib.parse.urlsplit(self.base_url).netloc
 
@@ -115,7 +120,9 @@ def family(model: str | None) -> str | None:
 
 
 def _automatic(keys: Mapping[str, str | None], urls: Mapping[str, str | None], model: str | None) -> str | None:
-    usable = [name for name in PROVIDERS if keys[name] is not None or urls[name] is not None]
+    # Whoever set up a server of his own does not mean another one because a key for it happens to be in the environment.
+    usable = [name for name in PROVIDERS if urls[name] is not None]
+    usable += [name for name in PROVIDERS if keys[name] is not None and name not in usable]
     owner = family(model)
     return owner if owner in usable else usable[0] if usable else None
 

@@ -6,7 +6,6 @@ Only about as many lines are remembered as the budget has room for, however long
 
 from __future__ import annotations
 
-from guardhook.core.jsontext import printable
 from guardhook.evals.ai.cleaning import Cleaner, Rows
 from guardhook.evals.texts import failed
 from guardhook.store import Step, Trace
@@ -57,7 +56,7 @@ class Summary:
         trace = self._trace
         agent = " ".join(filter(None, (trace.agent_name, trace.agent_version)))
         head = [
-            f"TRACE {printable(trace.id, 80)}: agent {printable(agent, 80)}, {trace.status}, {trace.step_count} steps"
+            f"TRACE {self._clean.plain(trace.id, 80)}: agent {self._clean.plain(agent, 80)}, {trace.status}, {trace.step_count} steps"
             + (f", {trace.effective_duration_ms} ms" if trace.effective_duration_ms is not None else "")
             + (f", {trace.effective_tokens} tokens" if trace.effective_tokens is not None else ""),
             f"INPUT: {self._clean.value(trace.input_json, HEAD_CHARS)}",

@@ -87,13 +87,15 @@ def _attempt(request: Request, choice: Choice, patience: Patience) -> dict[str, 
     import httpx
 
     try:
-        status, headers, body = asyncio.run(_post(request, choice.timeout, patience.most_bytes))
+        status, headers, body = asyncio.run(_post(request, choice, patience.most_bytes))
     except TimeoutError:
         raise _Again(
             ProviderError("timeout", f"{choice.host} did not answer within {choice.timeout:g} seconds", 1)
         ) from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise ProviderError("rejected", f"{request.url} is no usable address: {error}") from None
+    except UnicodeError as error:  # a host name that can't be put into its network form
+        raise ProviderError("rejected", f"{choice.host} is no usable name: {error}") from None
     except (httpx.HTTPError, OSError) as error:
         what = str(error).strip() or type(error).__name__
         raise _Again(ProviderError("network", f"{choice.host} can't be reached or broke off: {what}")) from None
@@ -107,7 +109,7 @@ def _attempt(request: Request, choice: Choice, patience: Patience) -> dict[str, 
     return _object(body, choice)
 
 
-async def _post(request: Request, seconds: float, most: int) -> tuple[int, httpx.Headers, bytes]:
+async def _post(request: Request, choice: Choice, most: int) -> tuple[int, httpx.Headers, bytes]:
     """Status, headers and body. Raises TimeoutError, httpx.HTTPError, ProviderError."""
     import httpx
 
@@ -116,8 +118,9 @@ async def _post(request: Request, seconds: float, most: int) -> tuple[int, httpx
         "user-agent": f"guardhook/{__version__}", **request.headers,
     }  # fmt: skip
     async with (
-        asyncio.timeout(seconds),
-        httpx.AsyncClient(timeout=None, follow_redirects=False) as client,
+        asyncio.timeout(choice.timeout),
+        # A proxy has no business between this machine and itself, least of all with a key in plain text.
+        httpx.AsyncClient(timeout=None, follow_redirects=False, trust_env=not choice.local) as client,
         client.stream("POST", request.url, headers=headers, content=dumps(request.body).encode()) as response,
     ):
         return response.status_code, response.headers, await _body(response, most)
