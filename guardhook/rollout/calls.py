@@ -218,7 +218,8 @@ def start(
     state.open.append(call)
     if len(state.open) > OPEN_MOST:
         _close(r, state.open.pop(0), "unfinished")
-    families.called(r, call)
+    kind = extra.get("kind")
+    families.called(r, call, kind if isinstance(kind, str) else None)
     return call
 
 

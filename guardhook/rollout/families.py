@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from guardhook.journal import modifying
 from guardhook.rollout import causal, limits
 from guardhook.rollout.lines import dump
 from guardhook.store.model import parsed
 
 if TYPE_CHECKING:
+    from guardhook.rollout.options import Options
     from guardhook.rollout.render import Renderer
     from guardhook.rollout.state import Call
 
@@ -38,10 +40,12 @@ class Causal:
 # --- calls ---------------------------------------------------------------------------------------------------------
 
 
-def called(r: Renderer, call: Call) -> None:
+def called(r: Renderer, call: Call, kind: str | None = None) -> None:
     """A call has started."""
     options, state = r.options, r.state
     own = state.families
+    if options.audit_trail_enabled and _audited(call.tool, kind, options):
+        r.emit("audit.action", {"tool": call.tool, "call_id": call.id, "arguments": call.arguments})
     if options.detect_anti_patterns:
         key = _same(call, options.volatile_arguments)
         count = own.equal_calls.get(key, 0) + 1
@@ -60,6 +64,14 @@ def called(r: Renderer, call: Call) -> None:
         r.causal.graph.node(call.id, "tool_call", call.step, call.tool)
         if len(r.causal.calls) < causal.ARGUMENTS:
             r.causal.calls.append((call.id, call.arguments[: limits.TEXT]))
+
+
+def _audited(tool: str, kind: str | None, options: Options) -> bool:
+    """Whether the audit trail keeps such a call (guardhook.journal.audit)."""
+    less = tuple(t.casefold() for t in options.audit_exceptions)
+    if modifying.changes(tool, tuple(t.casefold() for t in options.audit_tools), less) != modifying.NO:
+        return True
+    return kind in ("shell", "file_write", "file_edit") and tool.casefold() not in less
 
 
 def _same(call: Call, volatile: tuple[str, ...]) -> str:

@@ -18,9 +18,10 @@ def request(r: Renderer, facts: Facts) -> None:
     begin(r, facts)
     state = r.state
     key = _key(facts)
-    if not (state.request and state.request[0] == key and state.basis == "declared"):
+    again = facts.payload.get("request_id") is not None and state.request and state.request[0] == key
+    if not (again and state.basis == "declared"):
         r.bump("declared", facts.agent)
-    state.request = [key, facts.us]
+    state.request = [key, facts.us, False]
     state.stream = ""
     data: dict[str, object] = {}
     if facts.model is not None:
@@ -33,9 +34,10 @@ def response(r: Renderer, facts: Facts) -> None:
     """What the model answered. A streamed answer counts when its last piece comes."""
     begin(r, facts)
     state = r.state
-    if not state.request or state.request[0] != _key(facts):
+    if not state.request or state.request[0] != _key(facts) or state.request[2]:
+        # Nobody told that the model was asked; or it was asked again without a word.
         r.bump("declared", facts.agent)
-        state.request = [_key(facts), facts.us]
+        state.request = [_key(facts), facts.us, False]
         state.stream = ""
     answer = facts.payload.get("llm_response")
     content, announced, thoughts = _pieces(answer) if isinstance(answer, dict) else ("", [], "")
@@ -45,6 +47,7 @@ def response(r: Renderer, facts: Facts) -> None:
         return
     content, state.stream = state.stream, ""
     began = state.request[1]
+    state.request[2] = True
     assert isinstance(began, int)
     latency = max(0, (facts.us - began) // 1000)
     families.meta(r, latency, facts.model)

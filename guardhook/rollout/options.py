@@ -33,6 +33,9 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True):
     capture_request_envelope: bool = False
     capture_reasoning: bool = False
     tenant_id: str | None = None
+    audit_trail_enabled: bool = False
+    audit_tools: tuple[str, ...] = ()
+    audit_exceptions: tuple[str, ...] = ()
     prompt_hash_key: str | None = None
 
     def told(self) -> dict[str, object]:

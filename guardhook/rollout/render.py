@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from guardhook.core.folders import Folders
 from guardhook.journal import files, line, read
-from guardhook.rollout import families, hooks, told
+from guardhook.rollout import families, hooks, told, told_parts
 from guardhook.rollout.lines import Event, instant
 from guardhook.rollout.options import Options
 from guardhook.rollout.runs import RunRef
@@ -115,6 +115,7 @@ class Renderer:
         if us is None:
             return []
         self.ts, self.us = instant(item.ts), us
+        state.ts = self.ts
         mine = _Lost(lost, "missing") if lost > 0 else None
         if item.type == line.GAP:
             mine = _Lost(max(lost, 1), str(item.data.get("reason") or "gap"))
@@ -123,6 +124,10 @@ class Renderer:
             mine = None
         if item.type == line.RECEIVED:
             hooks.feed(self, item)
+        elif item.type == "trace.part":
+            if not self.parts:
+                state.held_ts = self.ts
+            self.parts.append(item)
         elif item.type.startswith(("trace.", "fork.")):
             told.feed(self, item)
         if mine is not None and state.started:
@@ -133,9 +138,10 @@ class Renderer:
         """What the run ends with when no line follows. The state is not changed: more lines may come all the same."""
         kept, self._out = self.state, []
         self.state = _copy(kept)
+        self.ts = kept.ts
         try:
             if self.parts:
-                told.finish(self)
+                told_parts.finish(self)
             if not self.state.started and self.state.held_ts:
                 self.ts = self.state.held_ts
                 self.start(None)

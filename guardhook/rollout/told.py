@@ -32,21 +32,21 @@ def feed(r: Renderer, item: Raw) -> None:
         return
     event = checked.event
     if native == "trace_start":
-        _start(r, event)
+        start(r, event)
     elif r.state.started:
         if native == "step":
-            _begin_step(r, event)
-            _end_step(r, event, event)
+            begin_step(r, event)
+            end_step(r, event)
         elif native == "step_start":
-            _begin_step(r, event)
+            begin_step(r, event)
         elif native == "step_end":
-            _end_step(r, event, None)
+            end_step(r, event)
         elif native == "decision":
             r.ensure()
             told = ("step_number", "options", "chosen", "rationale", "confidence", "decided_by")
             r.emit("trace.decision", {k: event[k] for k in told if event.get(k) is not None})
         elif native == "trace_end":
-            _end(r, event)
+            end(r, event)
 
 
 def prompt_of(value: object) -> str | None:
@@ -61,17 +61,19 @@ def prompt_of(value: object) -> str | None:
     return dump(value)
 
 
-def _start(r: Renderer, event: dict[str, object]) -> None:
+def start(r: Renderer, event: dict[str, object]) -> None:
+    """The run begins."""
     state = r.state
     found = {"harness": text(event.get("dialect")) or text(event.get("agent_name")), "harness_version": text(event.get("agent_version")), "cwd": text(event.get("project"))}  # fmt: skip
     state.held = {k: v for k, v in found.items() if v is not None}
     r.start(prompt_of(recorded.structured(event.get("input"))), {"recorded": True})
     status = event.get("status")
     if status in ("completed", "failed", "timeout"):
-        _end(r, event)
+        end(r, event)
 
 
-def _begin_step(r: Renderer, event: dict[str, object]) -> None:
+def begin_step(r: Renderer, event: dict[str, object]) -> None:
+    """A step of any kind begins."""
     kind, name = str(event["step_type"]), str(event["name"])
     given = recorded.structured(event.get("input"))
     number = event["step_number"]
@@ -87,7 +89,7 @@ def _begin_step(r: Renderer, event: dict[str, object]) -> None:
         r.emit("llm.turn.requested", {} if model is None else {"model": model})
         families.request(r, _messages(given), None)
         r.state.agents[str(number)] = "llm_call"
-        r.state.request = [str(number), r.us]
+        r.state.request = [str(number), r.us, False]
     else:
         r.ensure()
         r.state.agents[str(number)] = kind
@@ -105,7 +107,8 @@ def _begin_step(r: Renderer, event: dict[str, object]) -> None:
         del r.state.agents[next(iter(r.state.agents))]
 
 
-def _end_step(r: Renderer, event: dict[str, object], whole: dict[str, object] | None) -> None:
+def end_step(r: Renderer, event: dict[str, object]) -> None:
+    """A step that has begun ends; one that has not is left out."""
     number = str(event["step_number"])
     kind = r.state.agents.pop(number, None)
     if kind is None:
@@ -184,7 +187,8 @@ def _said(r: Renderer, output: object) -> None:
     step_done(r, [])
 
 
-def _end(r: Renderer, event: dict[str, object]) -> None:
+def end(r: Renderer, event: dict[str, object]) -> None:
+    """The run ends."""
     state = r.state
     unfinished = calls.settle(r, everyone=True)
     if unfinished:
