@@ -156,12 +156,11 @@ def test_traces_can_be_seen_at_any_size(folders: Folders, size: tuple[int, int])
 class Screen:
     """The command on a terminal of its own."""
 
-    def __init__(self, folders: Folders, home: Path) -> None:
+    def __init__(self, command: list[str], home: Path) -> None:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 45, 140, 0, 0))
         self.before = termios.tcgetattr(slave)
         self.slave = slave
-        command = [sys.executable, "-m", "guardhook", "dashboard", "--dir", folders.data]
         env = environment(home, TERM="xterm-256color")
         self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0))  # fmt: skip
         self.seen = b""
@@ -191,7 +190,7 @@ class Screen:
 
 @pytest.mark.parametrize("way", [b"q", b"\x1b", b"\x03", signal.SIGTERM])
 def test_it_is_left_cleanly(folders: Folders, tmp_path: Path, way: bytes | signal.Signals) -> None:
-    screen = Screen(folders, tmp_path)
+    screen = Screen([sys.executable, "-m", "guardhook", "dashboard", "--dir", folders.data], tmp_path)
     screen.until(b"tr2")
     if isinstance(way, bytes):
         os.write(screen.master, way)
