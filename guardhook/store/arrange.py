@@ -16,6 +16,7 @@ from guardhook.store.state import Part, Row
 
 _COLUMNS = "name, role, seq, at, number, within, cause, call"
 _HIDDEN = -1  # the place of a prompt that only repeats the one before it
+_BESIDE = "told_beside"  # in a step's metadata: which of input and output came in parts of their own
 _rows = msgspec.json.Decoder(Row)
 
 
@@ -78,6 +79,8 @@ def settle(db: sqlite3.Connection, serial: int) -> None:
     _move(db, low, changed)
     db.executemany("UPDATE agent_trace_parts SET number = ? WHERE serial = ? AND name = ?", moved)
     _events(db, serial, parts, numbers)
+    if any(part.role == "detail" for part in parts):
+        _details(db, serial, numbers)
 
 
 def _move(db: sqlite3.Connection, low: int, changed: list[tuple[int, int, int | None, int | None]]) -> None:
@@ -124,6 +127,39 @@ def _events(db: sqlite3.Connection, serial: int, parts: Sequence[Part], numbers:
             "INSERT INTO agent_trace_events (serial, seq, before_step, ts, event, native_event, text, detail) VALUES (?,?,?,?,?,?,?,?)",
             [(serial, *row) for row in wanted],
         )
+
+
+def _details(db: sqlite3.Connection, serial: int, numbers: dict[str, int]) -> None:
+    """Messages that came beside their step become its input and output, unless the step says these itself."""
+    from guardhook.store.tables import json_text
+
+    found: dict[str, tuple[list[object], list[object]]] = {}
+    rows = db.execute(
+        "SELECT within, row FROM agent_trace_parts WHERE serial = ? AND role = 'detail' ORDER BY at IS NULL, at, seq",
+        (serial,),
+    )
+    for within, text in rows:
+        row = _rows.decode(text)
+        for said, to in zip((row.input, row.output), found.setdefault(within or "", ([], [])), strict=True):
+            to.extend(said if isinstance(said, list) else ())
+    for name, (went, came) in found.items():
+        number = numbers.get(name)
+        if number is None:
+            continue
+        pk = (serial << SHIFT) + number
+        (given, result, text) = db.execute(
+            "SELECT input, output, metadata FROM agent_trace_steps WHERE pk = ?", (pk,)
+        ).fetchone()
+        metadata = msgspec.json.decode(text)
+        beside = metadata.setdefault(_BESIDE, [])
+        for column, own, messages in (("input", given in ("{}", None), went), ("output", result is None, came)):
+            if messages and (own or column in beside):
+                if column not in beside:
+                    beside.append(column)
+                db.execute(
+                    f"UPDATE agent_trace_steps SET {column} = ?, metadata = ? WHERE pk = ?",
+                    (json_text({"messages": messages}), json_text(metadata), pk),
+                )
 
 
 def ordered(parts: Sequence[Part]) -> list[Part]:

@@ -2,12 +2,13 @@
 
 data.event of such a line:
 - part: the part's identity within the trace; a part that is there already changes nothing. role: `step`, `root` (the run as a whole), `prompt`,
-  `event` (something between the steps) or `metrics`.
+  `event` (something between the steps), `detail` (messages of the step that it is within) or `metrics`.
 - at: when it began, microseconds since the epoch; parts without it come last. ended: when it ended, likewise.
 - within, cause: identities of the part that it lies in and of the one that caused it; call: the id of a tool call.
 - trace: facts about the whole run: agent, service, version, trigger, session, dialect, format, metadata.
 - of a step and a root: step_type, name, input, output, duration_ms, tokens_used, model, error, metadata, decision; answer: its output is also the run's;
   cost: US dollars; fails: the run failed with it unless its root says otherwise.
+- of a detail: input, output, lists of messages; they count where the step has none of its own.
 - of a prompt: text; of an event: event, native, text, detail; of metrics: metrics, name -> {unit, kind, value} or {…, values: {attributes: value}}.
 
 The trace is what all of its parts say together, in whatever order they came. The earliest root is the run itself and no step; later roots are
@@ -23,7 +24,7 @@ from guardhook.store.recorded import Refused, decision_of, structured
 from guardhook.store.state import Lead, Part, Parts, Row, Sink, State
 from guardhook.store.steps import count_tokens, follow_run, millis
 
-ROLES = ("step", "root", "prompt", "event", "metrics")
+ROLES = ("step", "root", "prompt", "event", "detail", "metrics")
 _US_MOST = 253_402_300_800_000_000  # the year 10000
 _METRICS_MOST = 200  # series kept per trace
 _NEVER = 1 << 62  # sorts behind every instant
@@ -61,10 +62,14 @@ def apply(
     part = Part(
         name, kind, seq, _instant(event.get("at")), None, text(event.get("within")), text(event.get("cause")), text(event.get("call"))
     )  # fmt: skip
-    lead = Lead(role != "root", _NEVER if part.at is None else part.at, part.within is not None, name)
+    lead = Lead(
+        role != "root", _NEVER if part.at is None or role == "detail" else part.at, part.within is not None, name
+    )
     _facts(state, parts, lead, facts)
     _time(state, part, event)
-    if role == "prompt":
+    if role == "detail":
+        part.row = _row(part, {**event, "step_type": "thought", "name": "detail"})
+    elif role == "prompt":
         _prompt(sink, state, parts, part, ts, event)
     elif role == "event":
         _happening(sink, state, part, ts, event)

@@ -22,7 +22,7 @@ SOURCES = REPOSITORY / "guardhook" / "intake" / "otel"
 def names() -> list[str]:
     """Every attribute that the receiver knows, as its sources name them."""
     text = "\n".join(path.read_text() for path in SOURCES.glob("*.py"))
-    return sorted({name for name in re.findall(r'"([a-z_]+(?:[._][a-z_0-9]+)+)"', text)})
+    return sorted(set(re.findall(r'"([a-z_]+(?:[._][a-z_0-9]+)+)"', text)))
 
 
 KNOWN = names()

@@ -7,7 +7,21 @@ import json
 from pathlib import Path
 
 import pytest
-from otel_rig import START, Json, Stored, attributes, mapped, only, requests, span, stored, traces
+from otel_rig import (
+    START,
+    TRACE,
+    Json,
+    Stored,
+    attributes,
+    log_request,
+    mapped,
+    only,
+    requests,
+    span,
+    stored,
+    traces,
+    value,
+)
 
 ROOT, CHAT, TOOL = "a" * 16, "b" * 16, "c" * 16
 
@@ -361,3 +375,53 @@ def test_codexs_insides_are_refused_with_the_reason() -> None:
     assert mapped(usage).rejected == 1
     spoken = traces(span("x", {"gen_ai.operation.name": "chat"}, id=CHAT), service="codex-bot")
     assert len(mapped(spoken).pieces) == 1
+
+
+# --- messages that come as log records beside their span -------------------------------------------------------------
+
+
+def message(name: str, body: Json, *, at: int, span_id: str = CHAT) -> Json:
+
+    return {
+        "timeUnixNano": str(START + at * 1000),
+        "eventName": name,
+        "body": value(body),
+        "traceId": TRACE,
+        "spanId": span_id,
+    }
+
+
+def test_messages_in_log_records_go_to_their_span(tmp_path: Path) -> None:
+    said = [
+        log_request(message("gen_ai.user.message", {"content": "hi"}, at=2), message("gen_ai.system.message", {"content": "be brief"}, at=1)),
+        log_request(message("gen_ai.choice", {"index": 0, "message": {"content": "ho"}}, at=3), message("gen_ai.user.message", {"content": "x"}, at=4, span_id="f" * 16)),
+    ]  # fmt: skip
+    call = traces(chat())
+    for number, order in enumerate(itertools.permutations([*said, call, said[0]])):
+        found = only(stored(tmp_path / str(number), *order))
+        assert found.names == ["chat m"] and found.trace.agent_name == "svc"
+        (step,) = found.steps
+        assert step["input"] == {
+            "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
+        }
+        assert step["output"] == {"messages": [{"role": "assistant", "index": 0, "message": {"content": "ho"}}]}
+
+
+def test_a_spans_own_messages_count_more(tmp_path: Path) -> None:
+    call = chat()
+    call["attributes"] += attributes({"gen_ai.input.messages": "[1]"})  # type: ignore[operator]
+    said = log_request(
+        message(
+            "gen_ai.client.inference.operation.details",
+            {"gen_ai.input.messages": [2], "gen_ai.output.messages": [3]},
+            at=2,
+        )
+    )
+    (step,) = only(stored(tmp_path, said, traces(call))).steps
+    assert (step["input"], step["output"]) == ({"messages": [1]}, {"messages": [3]})
+
+
+def test_messages_of_no_span_are_refused() -> None:
+    lost = message("gen_ai.user.message", {"content": "hi"}, at=2)
+    del lost["spanId"]
+    assert mapped(log_request(lost)).rejected == 1

@@ -1,4 +1,5 @@
 """Log records become parts of traces: what Claude Code, Codex, Gemini CLI and Qwen Code tell of their sessions.
+Messages that the GenAI conventions put into log records go to the step of their span.
 
 One session of one client is one trace. Events that say nothing about the run (plugins that were loaded, phases of starting up) are known and left out;
 records that are no event of these clients are refused, with how many they were.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from guardhook.intake.otel import claude_code, codex, gemini
+from guardhook.intake.otel import claude_code, codex, gemini, spans
 from guardhook.intake.otel.pieces import Event, Mapped, Names, Piece, said, trace_name
 from guardhook.intake.otel.records import Attributes, Log
 from guardhook.store.instants import micros
@@ -68,7 +69,11 @@ def mapped(logs: Sequence[Log]) -> Mapped:
             log.source.service, attributes.get("event.name"), log.event_name, attributes.get("name"), log.body
         )
         if found is None or (attributes.get("event.name") is None and not _event(log)):
-            refused += 1
+            messages = _messages(log, names)
+            if messages is None:
+                refused += 1
+            else:
+                pieces.append(messages)
             continue
         client, name = found
         own = names.of(log.time, log.observed, name, log.body, attributes, log.trace_id, log.span_id)
@@ -97,6 +102,26 @@ def mapped(logs: Sequence[Log]) -> Mapped:
             pieces.append(Piece(trace, event))
     why = f"{refused} of {len(logs)} records are no events of a client that is known here" if refused else ""
     return Mapped(pieces, len(logs), refused, why, ignored)
+
+
+def _messages(log: Log, names: Names) -> Piece | None:
+    """Messages of a model call that are log records beside the call's span, as some instrumentations of the GenAI conventions write them."""
+    name = log.event_name or said(log.attributes, "event.name") or ""
+    body = log.body if isinstance(log.body, dict) else {}
+    went, came = spans.messages_of(name, {**log.attributes, **body})
+    if not (went or came) or not log.trace_id or not log.span_id:
+        return None
+    own = names.of(log.time, log.observed, name, log.body, log.attributes, log.trace_id, log.span_id)
+    event: Event = {"part": own, "role": "detail", "within": log.span_id, "input": went, "output": came}
+    _time(event, log)
+    facts: Event = {
+        "service": log.source.service or "otel-agent",
+        "trigger": "api",
+        "format": spans.FORMAT,
+        "rooted": True,
+    }
+    event["trace"] = {**facts, "metadata": {"otel_trace_id": log.trace_id}}
+    return Piece(trace_name("trace", log.trace_id), event)
 
 
 def _event(log: Log) -> bool:

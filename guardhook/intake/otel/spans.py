@@ -61,6 +61,7 @@ _USAGE = {  # what the totals contain
 _MODEL = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name")
 _SESSION = ("gen_ai.conversation.id", "session.id", "traceloop.association.properties.session_id", "langgraph.thread_id")  # fmt: skip
 _CALL = ("gen_ai.tool.call.id", "gen_ai.tool.call_id", "tool_call.id", "tool_use_id")
+_NO_MESSAGE = ("gen_ai.system", "gen_ai.provider.name", "event.name")
 _PROVIDER = ("gen_ai.provider.name", "gen_ai.system", "llm.provider")
 # gen_ai attributes that have a place of their own; all others go to the step's metadata.
 _PLACED = frozenset((
@@ -252,25 +253,32 @@ def _from_events(span: Span) -> tuple[list[object], list[object]]:
     went: list[object] = []
     came: list[object] = []
     for told in span.events:
-        if told.name in _MESSAGE_EVENTS:
-            went.append({"role": _MESSAGE_EVENTS[told.name], **_unpacked(told.attributes)})
-        elif told.name == "gen_ai.choice":
-            came.append({"role": "assistant", **_unpacked(told.attributes)})
-        elif told.name == "gen_ai.content.prompt":
-            went.append(unpacked(told.attributes.get("gen_ai.prompt")))
-        elif told.name == "gen_ai.content.completion":
-            came.append(unpacked(told.attributes.get("gen_ai.completion")))
-        elif told.name == "gen_ai.client.inference.operation.details":
-            for name, to in (("gen_ai.input.messages", went), ("gen_ai.output.messages", came)):
-                found = unpacked(told.attributes.get(name))
-                to.extend(found if isinstance(found, list) else [] if found is None else [found])
-        elif told.name == "tool.output" and "output" in told.attributes:
+        if told.name == "tool.output" and "output" in told.attributes:
             came.append({"role": "tool", "content": told.attributes["output"]})
+        else:
+            for to, messages in zip((went, came), messages_of(told.name, told.attributes), strict=True):
+                to.extend(messages)
     return went, came
 
 
+def messages_of(name: str, attributes: Attributes) -> tuple[list[object], list[object]]:
+    """What an event of the GenAI conventions says went in and came out: one message, or whole lists of them."""
+    if name in _MESSAGE_EVENTS:
+        return [{"role": _MESSAGE_EVENTS[name], **_unpacked(attributes)}], []
+    if name == "gen_ai.choice":
+        return [], [{"role": "assistant", **_unpacked(attributes)}]
+    if name == "gen_ai.content.prompt":
+        return [unpacked(attributes.get("gen_ai.prompt"))], []
+    if name == "gen_ai.content.completion":
+        return [], [unpacked(attributes.get("gen_ai.completion"))]
+    if name == "gen_ai.client.inference.operation.details":
+        went, came = (unpacked(attributes.get(key)) for key in ("gen_ai.input.messages", "gen_ai.output.messages"))
+        return went if isinstance(went, list) else [], came if isinstance(came, list) else []
+    return [], []
+
+
 def _unpacked(attributes: Attributes) -> Attributes:
-    return {name: unpacked(value) for name, value in attributes.items() if name not in ("gen_ai.system", "event.name")}
+    return {name: unpacked(value) for name, value in attributes.items() if name not in _NO_MESSAGE}
 
 
 # --- figures, errors, the rest --------------------------------------------------------------------------------------
