@@ -18,15 +18,20 @@ _MESSAGE = 1024
 class Refusal(Exception):
     """A request that is not answered as asked. code is one word for programs, message one line for people."""
 
-    def __init__(self, status: int, code: str, message: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(
+        self, status: int, code: str, message: str, headers: tuple[tuple[str, str], ...] = (), details: dict[str, object] | None = None
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.status = status
         self.code = code
         self.message = printable(message, _MESSAGE)
         self.headers = headers
+        self.details = details or {}  # further members of the error
 
     def answer(self) -> Answer:
-        return Answer({"error": {"code": self.code, "message": self.message}}, self.status, headers=self.headers)
+        return Answer(
+            {"error": {"code": self.code, "message": self.message, **self.details}}, self.status, headers=self.headers
+        )
 
 
 class Answer(NamedTuple):

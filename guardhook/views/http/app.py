@@ -78,7 +78,7 @@ class _Endpoint:
             if name in query:
                 raise Refusal(400, "invalid_request", f"{name} is given twice")
             query[name] = value
-        body = None if route.body is None else await _json_body(request)
+        body = None if route.body is None else await _body(request, route)
         call = Call(self._context, caller, request.path_params, query, body, request.headers.get("last-event-id"))
         return await run_in_threadpool(_handled, route.handler, call)
 
@@ -103,11 +103,14 @@ def _handled(handler: Callable[[Call], Answer], call: Call) -> Answer:
         raise Refusal(500, "internal_error", "the request could not be answered") from None
 
 
-async def _json_body(request: Request) -> object:
+async def _body(request: Request, route: Route) -> object:
+    """The body as a value, or its bytes where the route reads them itself."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise Refusal(415, "unsupported_media_type", f"the body must be sent as Content-Type: {JSON}")
-    data = await read_body(request)
+    data = await read_body(request, route.most)
+    if route.raw:
+        return data
     try:
         return loads(data)
     except PayloadError as error:

@@ -123,21 +123,22 @@ def _preflight() -> Response:
     })  # fmt: skip
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, most: int = BODY_BYTES) -> bytes:
     """The body, within its size and time. Raises Refusal."""
+    discarded = max(_DISCARDED, most)
     stated = request.headers.get("content-length", "")
-    too_large = stated.isdigit() and (len(stated) > 12 or int(stated) > BODY_BYTES)
-    if too_large and (len(stated) > 12 or int(stated) > _DISCARDED):
-        raise _too_large()
+    too_large = stated.isdigit() and (len(stated) > 12 or int(stated) > most)
+    if too_large and (len(stated) > 12 or int(stated) > discarded):
+        raise _too_large(most)
     data = bytearray()
     size = 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for chunk in request.stream():
                 size += len(chunk)
-                if size <= BODY_BYTES:
+                if size <= most:
                     data += chunk
-                elif size > _DISCARDED:
+                elif size > discarded:
                     break
                 else:
                     data.clear()  # the rest is read all the same: who is cut off while sending doesn't see the answer
@@ -145,10 +146,10 @@ async def read_body(request: Request) -> bytes:
         raise Refusal(408, "request_timeout", "the body did not come in time", (("Connection", "close"),)) from None
     except ClientDisconnect:
         raise Refusal(400, "invalid_request", "the connection was closed") from None
-    if size > BODY_BYTES:
-        raise _too_large()
+    if size > most:
+        raise _too_large(most)
     return bytes(data)
 
 
-def _too_large() -> Refusal:
-    return Refusal(413, "request_too_large", f"the body is larger than {BODY_BYTES} bytes", (("Connection", "close"),))
+def _too_large(most: int) -> Refusal:
+    return Refusal(413, "request_too_large", f"the body is larger than {most} bytes", (("Connection", "close"),))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _WHAT = {
     400: "The request means nothing.", 401: "No token, or an unknown one.", 403: "Host or Origin is refused.", 404: "There is no such thing, or it is not the caller's.",
-    408: "The body did not come in time.", 413: "The body is too large.", 415: "The body is not sent as JSON.", 422: "The rollout file breaks a rule of its format.", 500: "What was recorded can't be read.",
+    408: "The body did not come in time.", 413: "The body is too large.", 415: "The body is not sent as JSON.", 422: "The rollout file breaks a rule of its format, or a fact of the run can't be told.", 500: "What was recorded can't be read.",
     501: "No rollout folder is configured.", 503: "Busy, or it took too long.",
 }  # fmt: skip
 

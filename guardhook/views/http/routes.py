@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from guardhook.views.http import about, live, replay, runs, traces
+from guardhook.views.http import about, account, archive, live, replay, runs, traces
 from guardhook.views.http.answers import EVENTS, JSON, LINES, Answer
 from guardhook.views.http.call import Call
+from guardhook.views.http.guard import BODY_BYTES
 
 
 class Parameter(NamedTuple):
@@ -36,6 +37,8 @@ class Route(NamedTuple):
     errors: tuple[int, ...] = ()
     status: int = 200
     more: tuple[int, ...] = ()  # further statuses of success
+    most: int = BODY_BYTES  # of the body
+    raw: bool = False  # the handler gets the body's bytes
 
 
 _WINDOW = (
@@ -49,6 +52,11 @@ _FILTER = (
     Parameter("session", "string", "the session id or its start"),
     Parameter("since", "string", "started since a time, or for a while (30d)"),
     Parameter("project", "string", "the project's folder"),
+)
+
+_TURN = (
+    Parameter("turn", "string", "which turn, or `last`"),
+    Parameter("paths", "string", "`hidden` leaves names of files out"),
 )
 
 TABLE: tuple[Route, ...] = (
@@ -70,4 +78,11 @@ TABLE: tuple[Route, ...] = (
           query=(Parameter("session", "string", "the session id or its start"), Parameter("limit", "integer", "at most so many (25; up to 1000)"), Parameter("offset", "integer", "leave out the first"))),
     Route("GET", "/v1/runs/{id}", runs.show, "One run.", "Run", tenants=True, errors=(400, 404)),
     Route("GET", "/v1/runs/{id}/rollout", runs.rollout, "The run's rollout, line by line, as `rollout export`.", "RolloutLines", tenants=True, errors=(400, 404), type=LINES),
+    Route("POST", "/v1/runs/{id}/archive", archive.archive, "The run's archive, with what the body states about it.", "Archive", body="Stated", tenants=True, errors=(400, 404, 422)),
+    Route("GET", "/v1/runs/{id}/account", account.of_run, "What an answer of the run rests on, as `account --json`.", "Account", tenants=True, errors=(400, 404), query=_TURN),
+    Route("GET", "/v1/runs/{id}/account/shown", account.shown, "What a pointer of the account points at.", "Shown", tenants=True, errors=(400, 404),
+          query=(Parameter("pointer", "string", "as the account names it"), _TURN[1])),
+    Route("GET", "/v1/runs/{id}/assessment", account.assessment, "How far an answer of the run stands, as `account --standing --json`.", "Assessment", tenants=True, errors=(400, 404), query=_TURN[:1]),
+    Route("POST", "/v1/account", account.of_body, "The account of an archive or a recording that is sent along.", "Account", body="Any", tenants=True, errors=(400, 422), query=_TURN,
+          most=account.MOST_BYTES, raw=True),
 )  # fmt: skip

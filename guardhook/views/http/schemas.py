@@ -65,6 +65,11 @@ SCHEMAS: dict[str, Schema] = {
     "JournalEvents": {"type": "string", "description": "Server-sent events named after the journal line's type; data: {trace_id, ts, seq, type, data}."},
     "Run": _object(_RUN),
     "RunPage": _object({"items": _list(_ref("Run")), "total": _NUMBER}),
+    "Stated": _object({}, {"complete": _YES, "packed": _YES, "run_id": _TEXT, "session_id": _TEXT, "principal": _TEXT, "tenant": _TEXT, "started_at": _ANY, "ended_at": _ANY, "dropped_events": _NUMBER, "policy_id": _TEXT, "privacy": _TEXT, "max_events": _NUMBER}),
+    "Archive": _object({"format": _TEXT, "producer": _MAP, "run": _MAP, "privacy": _MAP, "recording": _MAP}, {"configuration": _MAP}),
+    "Account": _object({"account": _MAP, "shown": _MAP}),
+    "Shown": _object({"pointer": _TEXT}, {"value": _ANY, "withheld": {"enum": ["not-allowed", "too-large", "missing", "redacted"]}}),
+    "Assessment": _object({"assessment": {"type": ["object", "null"]}}),
     "RolloutLines": {"type": "string", "description": "One JSON object for each line: {ts, seq, type, data}."},
     "ReplayRequest": _object(
         {"rollout_path": _TEXT, "mode": {"enum": ["simulate", "fork"]}},
