@@ -31,6 +31,7 @@ class Store:
         self.executable = executable
         self.folder = folder
         self.environment = {"PATH": PATH, "HOME": str(folder.parent), "LANG": "C.UTF-8"}
+        folder.mkdir()
         words = ["hook", "PreToolUse", "--enforce", "--dialect", "claude-code", "--dir", str(folder)]
         subprocess.run([executable, *words], input=call(DEADLY), capture_output=True, timeout=60, env=self.environment)
         assert "sample traces" in self.run("demo")[1]
