@@ -167,11 +167,13 @@ def test_elements(file: Path) -> None:
     assert raw(file, START, line(1, data=f'{{"step":1,"a":"{"," * 200_000}"}}')).events[1].step == 1
 
 
-def test_elements_of_the_whole_file(file: Path) -> None:
-    body = f'{{"step":1,"a":[{",".join("0" * 49_996)}]}}'
-    lines = [START, *(line(n, data=body) for n in range(1, 201))]
-    found = refused(file, *lines)
-    assert found.startswith("line 201: the total element budget")
+def test_elements_of_the_whole_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert limits.FILE_ELEMENTS == 10_000_000
+    monkeypatch.setattr(limits, "FILE_ELEMENTS", 4 + 20 * 100)
+    body = f'{{"step":1,"a":[{",".join("0" * 95)}],"text":",,,,"}}'  # 99 commas and the text's
+    lines = [START, *(line(n, data=body) for n in range(1, 22))]
+    assert len(raw(file, *lines[:21]).events) == 21
+    assert refused(file, *lines).startswith("line 22: the total element budget")
 
 
 def test_long_lines(file: Path) -> None:

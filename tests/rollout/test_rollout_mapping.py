@@ -608,7 +608,7 @@ EVERYTHING = Options(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(_EVENTS, st.integers(1, 2)), max_size=25), st.booleans())
 def test_whatever_comes_can_be_loaded_and_rendered_piece_by_piece(
     tmp_path_factory: pytest.TempPathFactory, given_: list[tuple[Event, int]], everything: bool
