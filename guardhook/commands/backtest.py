@@ -63,7 +63,7 @@ def command(
         before = backtest.compiled(folders) if policies is not None or preset is not None else None
         found = backtest.run(
             folders, after, before, since_us=only.since_us, project=only.project, keep=limit if as_json else -1,
-            progress=reading.Bar("judging", least=2),
+            progress=reading.Bar("judging", least=2, patience=reading.PATIENCE),
         )  # fmt: skip
     except Missing as error:
         fail(error.message, code=2 if fail_on else 1, as_json=as_json)

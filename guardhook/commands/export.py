@@ -103,7 +103,7 @@ def _parquet_possible(path: str | None) -> None:
 
 def _watched(store: Store, chosen: Filter, *, quiet: bool) -> Iterator[Trace]:
     """The traces, with a bar for who waits at a terminal."""
-    bar = reading.Bar("exporting", least=2)
+    bar = reading.Bar("exporting", least=2, patience=reading.PATIENCE)
     total = 0 if quiet or not sys.stderr.isatty() else store.traces(chosen, limit=0).total
     for number, trace in enumerate(store.iterate(chosen)):
         bar(number, total)

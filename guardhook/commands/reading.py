@@ -36,7 +36,7 @@ from guardhook.views.text import Paint
 F = TypeVar("F", bound=Callable[..., Any])
 WIDTH = 80
 _SLOW_BYTES = 4 << 20
-_PATIENCE = 0.5  # seconds until a bar appears
+PATIENCE = 0.5  # seconds until a bar of work of unknown weight appears
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]
@@ -227,20 +227,20 @@ def _bytes(path: str) -> bytes:
 
 
 class Bar:
-    """Progress of long work on stderr, when that is a terminal. Short work shows nothing: less than `least` of it, or than half a second."""
+    """Progress of long work on stderr, when that is a terminal. Less than `least` of it, or than `patience` seconds, shows nothing."""
 
-    def __init__(self, what: str = "reading the journal", *, least: int = _SLOW_BYTES) -> None:
+    def __init__(self, what: str = "reading the journal", *, least: int = _SLOW_BYTES, patience: float = 0.0) -> None:
         self._what = what
         self._least = least
         self._shown = False
-        self._from = time.monotonic()
+        self._from = time.monotonic() + patience
 
     def __call__(self, done: int, total: int) -> None:
         if total < self._least or not sys.stderr.isatty():
             return
         if done >= total:
             self.clear()
-        elif self._shown or time.monotonic() - self._from >= _PATIENCE:
+        elif self._shown or time.monotonic() >= self._from:
             full = 30 * done // total
             sys.stderr.write(f"\r{self._what} [{'#' * full}{'.' * (30 - full)}] {100 * done // total}%")
             self._shown = True

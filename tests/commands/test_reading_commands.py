@@ -452,3 +452,20 @@ def test_a_long_catch_up_shows_its_progress_on_a_terminal_only(
         bar(total * tenth // 10, total)
     assert ("50%" in screen.getvalue()) is shown
     assert not shown or screen.getvalue().endswith("\r\x1b[K")  # and leaves nothing behind
+
+
+@pytest.mark.parametrize("words", [["export"], ["export", "--format", "jsonl"], ["backtest", "--since", "2020-01-01"]])
+def test_exporting_and_judging_show_their_progress_too(
+    data: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    bars: list[tuple[str, int, int]] = []
+
+    class Noted(reading.Bar):
+        def __call__(self, done: int, total: int) -> None:
+            bars.append((self._what, done, total))
+
+    monkeypatch.setattr(reading, "Bar", Noted)
+    for name in ("a", "b", "c"):
+        put(data, name, step(1))
+    assert run(data, *words).exit_code == 0
+    assert any(what in ("exporting", "judging") for what, _, _ in bars)
