@@ -87,8 +87,10 @@ def _body(entry: Evaluation) -> Iterator[str]:
         score = criterion.get("score")
         if score == 1 and not everything:
             continue
-        worth = percent(score) if isinstance(score, (int, float)) and criterion.get("measured") is not False else "not measured"  # fmt: skip
-        yield f"{criterion.get('name')} {worth}: {criterion.get('details')}{_steps(criterion.get('steps'))}"
+        worth = (
+            f" {percent(score)}" if isinstance(score, (int, float)) and criterion.get("measured") is not False else ""
+        )
+        yield f"{criterion.get('name')}{worth}: {criterion.get('details')}{_steps(criterion.get('steps'))}"
     for finding in _tables(details.get("findings_by_line")):
         yield f"  - {finding.get('line')}{_steps(finding.get('steps'))}"
     for name, value in details.items():

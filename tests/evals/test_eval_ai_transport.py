@@ -5,8 +5,11 @@ from __future__ import annotations
 import email.utils
 import gzip
 import json
+import ssl
+import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -258,3 +261,21 @@ def test_a_host_name_that_is_none(server: model.Server) -> None:
     for host in ("a" * 80, "x..y"):
         with pytest.raises(ProviderError):
             ask(Choice("openai", "m", None, f"http://{host}"), QUESTION, Patience(sleep=Sleeper()))
+
+
+def test_certificates_are_checked(tmp_path: Path) -> None:
+    """A server whose certificate nobody vouches for gets no key."""
+    certificate = tmp_path / "server.pem"
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", certificate, "-out", f"{certificate}.crt"],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip("no openssl program to make a certificate with")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{certificate}.crt", certificate)
+    with model.serving(always=model.said("stolen")) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        with pytest.raises(ProviderError) as caught:
+            ask(Choice("openai", "m", KEY, server.url.replace("http:", "https:")), QUESTION, Patience(sleep=Sleeper()))
+        assert caught.value.kind == "network" and "certificate" in str(caught.value).lower() and server.seen == []
