@@ -13,6 +13,8 @@
 - `TraceRecorder` (guardhook.store.recorder) writes traces of your own program into the journal of the same store, `Appender`
   (guardhook.store.append) many lines at once: imports, forks, evaluations.
 - `Follower` (guardhook.store.watch) tells what is new in a trace under way.
+- What other commands do stands in modules of their own: export and parquet (`write`), golden_check (`Check`), diff (`compare`), backtest (`run`), rejudge (`judge`: one
+  trace under today's policies), fork (`fork`), gc (`collect`), demo (`load`, `reset`).
 
 Everything raised is a `StoreError` (guardhook.store.errors).
 """
