@@ -14,6 +14,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "archive": ("archive", "Keep a run as a file of its own; pack, check and open such files."),
     "audit": ("audit", "Check the hash-chained audit trail, or keep its head elsewhere."),
     "backtest": ("backtest", "Judge recorded calls again, under other policies."),
+    "bundle": ("bundle", "Write a bug report of a run: archive, account, report, doctor."),
     "check": ("check", "Hold recorded runs against golden ones."),
     "config": ("config", "Look at and change the settings in config.toml."),
     "coverage": ("coverage", "Which tool calls of the harnesses' own logs reached the gate."),

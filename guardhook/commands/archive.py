@@ -290,7 +290,7 @@ def open_(
         ctx.invoke(check, file=file, max_bytes=max_bytes, as_json=as_json)
         return
     with refusals(as_json, file):
-        items = list(collection.items(file, max_bytes=max_bytes))
+        items = [item for item in collection.items(file, max_bytes=max_bytes) if item.document is not None]
         if run_id is not None:
             items = [i for i in items if i.run_id == run_id or i.name == run_id] or [
                 i for i in items if i.run_id.startswith(run_id)
