@@ -9,5 +9,9 @@ from setuptools import find_packages, setup
 setup(
     packages=[*find_packages(include=["guardhook*"]), "guardhook.shipped_policies", "guardhook.launcher_source"],
     package_dir={"guardhook.shipped_policies": "policies", "guardhook.launcher_source": "install/launcher"},
-    package_data={"guardhook": ["py.typed"], "guardhook.shipped_policies": ["*.toml"], "guardhook.launcher_source": ["*.c", "*.in"]},
+    package_data={
+        "guardhook": ["py.typed"],
+        "guardhook.shipped_policies": ["*.toml"],
+        "guardhook.launcher_source": ["*.c", "*.in"],
+    },
 )

@@ -160,6 +160,9 @@ def open_known(journal_dir: str, file: SessionFile) -> Opened:
             fd = None
         if fd is not None and not os.path.lexists(f"{journal_dir}/{file.day}/{file.key}{PACKED}"):
             return Opened(fd, os.fstat(fd))
+        if fd is not None and os.fstat(fd).st_nlink == 0:  # compressed at this very moment
+            os.close(fd)
+            fd = None
         from guardhook.journal import pack
 
         try:
