@@ -91,7 +91,7 @@ class Writer:
         self._journal = folders.journal
         self._replace = replace
         self._advanced = False
-        self._redactor = _Redactor(redaction)
+        self._redactor = _Redactor(folders, redaction)
         self._fds: list[int] = []
         try:
             root = files.open_root(self._journal)
@@ -290,14 +290,16 @@ def _text(value: object) -> str:
 class _Redactor:
     """Takes secrets out of events. Most texts hold none, and asking once for many costs a fraction of asking for each."""
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self, folders: Folders, mode: str) -> None:
         self._mode = mode
         self._rows: tuple[redact.Row, ...] = ()
         self._names: dict[str, bool] = {}  # names of members that were looked at, and whether they hold secrets
         if mode == "redacted":
-            from guardhook.journal.rules import freeze_rules
+            from guardhook.journal.rules import configured
 
-            self._rows = freeze_rules()
+            self._rows = configured(folders)
+        # A user's own pattern may care where a text begins and ends, which joined texts don't tell.
+        self._own = any(where == "any" for _, where, *_ in self._rows)
 
     def through(self, events: Iterator[Event]) -> Iterator[tuple[Event, str, str]]:
         """(event, its fields as JSON, what the line says about changes) in order."""
@@ -343,6 +345,8 @@ class _Redactor:
 
     def _harmless(self, batch: list[tuple[Event, str]]) -> bool:
         """Whether no text of a batch would be changed: no member is named like a secret, and all texts with a border between stay as they are."""
+        if self._own:
+            return False
         texts: list[str] = []
         names = self._names
         stack: list[object] = []

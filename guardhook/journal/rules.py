@@ -93,7 +93,7 @@ RULES: tuple[Rule, ...] = (
         "low",
         ("://",),
         ("postgres", "mysql:", "redis", "mongodb", "amqp"),
-        r"(?i:(?:postgres(?:ql)?|mysql|rediss?|mongodb(?:\+srv)?|amqps?)://[^\s\"'\\]++)",
+        r"(?i:(?:postgres(?:ql)?|mysql|rediss?|mongodb(?:\+srv)?|amqps?)://(?:[^\s\"'\\]|\\(?![\"']))++)",
         hits=(
             "postgres://u:p@db.example/x",
             "postgresql://u:p@h/d",

@@ -83,9 +83,9 @@ class Appender:
         """For each event whether it may be written as it is, and how many characters its texts have (-1: not counted)."""
         if self._sieve is None:
             if self.redaction == "redacted":
-                from guardhook.journal.rules import freeze_rules
+                from guardhook.journal.rules import configured
 
-                self._rows = freeze_rules()
+                self._rows = configured(self.folders)
             self._sieve = Sieve(self._rows)
         return [(False, -1)] * len(events) if self.redaction != "redacted" else self._sieve.look(events)
 

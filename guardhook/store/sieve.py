@@ -22,10 +22,14 @@ class Sieve:
 
     def __init__(self, rows: tuple[redact.Row, ...]) -> None:
         self._rows = rows
+        # A user's own pattern may care where a text begins and ends, which joined texts don't tell.
+        self._own = any(where == "any" for _, where, *_ in rows)
         self._names: dict[str, bool] = {}  # member names that were looked at, and whether they hold secrets
 
     def look(self, values: Sequence[object]) -> list[tuple[bool, int]]:
-        """For each value: whether it holds nothing that redaction would change, and how many characters its texts have."""
+        """For each value: whether it holds nothing that redaction would change, and how many characters its texts have (-1: not counted)."""
+        if self._own:
+            return [(False, -1)] * len(values)
         found: list[tuple[bool, int]] = []
         group: list[str] = []
         members: list[int] = []
