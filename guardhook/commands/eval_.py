@@ -172,7 +172,7 @@ def _one(asked: _Asked, trace_id: str, max_cost: float | None, directory: str | 
         else:
             for line in evaluation.lines(trace, entries, done.failures, reading.width(), reading.paint()):
                 click.echo(line)
-        _told_secrets(judges)
+        _told(judges)
         if stopped is not None:
             fail(stopped, code=1)
         return int(bool(done.failures) or any(not e.passed for e in entries))
@@ -221,7 +221,7 @@ def _many(
         else:
             for line in evaluation.table(report, reading.width(), reading.paint()):
                 click.echo(line)
-        _told_secrets(judges)
+        _told(judges)
         return 0 if report.ok else 1
 
 
@@ -333,9 +333,13 @@ def _judged(judges: Judges, trace: Trace, summary: Summary, done: running.Verdic
     return None
 
 
-def _told_secrets(judges: Judges | None) -> None:
+def _told(judges: Judges | None) -> None:
+    from guardhook.views.text import cost
+
     if judges is not None and judges.secrets:
         say(f"secrets were taken out of {judges.secrets} text(s) before they were sent")
+    if judges is not None and judges.purse.spent:
+        say(f"spent about {cost(judges.purse.spent)}")
 
 
 def _write_junit(path: str, cases: Sequence[Case], as_json: bool) -> None:

@@ -140,5 +140,7 @@ class _Reader:
             except ValueError:
                 number = -1.0
         if not 0 <= number <= 1:
-            self._wrong("threshold", f"must be a number between 0 and 1, not {str(value)[:40]!r}")
+            # Lists are not shown: made of aliases, a small one can have no end.
+            shown = f", not {value[:40]!r}" if isinstance(value, str) else ""
+            self._wrong("threshold", f"must be a number between 0 and 1{shown}")
         return float(number)

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
+from guardhook.commands import main
+from guardhook.evals.ai import judging
 from tests.evals import model_server as model
 from tests.evals.evals_rig import QUIET, put, refused, results, run, step
 
@@ -255,6 +257,7 @@ def test_the_estimate_is_told(data: Path, server: model.Server) -> None:
     done = asked(data, "good", "--preset", "ai-quality-review", "--max-cost", "0.01")
     assert done.exit_code == 0
     assert "asking gpt-5.4-nano at 127.0.0.1:" in done.stderr and "1 request(s), up to about $0.0014" in done.stderr
+    assert "spent about $0.00008250" in done.stderr
 
 
 def test_an_answer_that_costs_more_than_thought_stops_the_rest(data: Path, server: model.Server) -> None:
@@ -264,6 +267,12 @@ def test_an_answer_that_costs_more_than_thought_stops_the_rest(data: Path, serve
     done = asked(data, "bad", "--ai", "--max-cost", "0.01", "--json")
     assert done.exit_code == 1 and len(server.seen) == 1
     assert [e["evaluator_name"] for e in json.loads(done.stdout)] == ["ai-root-cause"] and "were spent" in done.stderr
+
+
+def test_what_can_not_be_estimated_is_not_sent() -> None:
+    for amount in (float("nan"), float("inf")):
+        with pytest.raises(judging.NoEstimate):
+            judging.Purse(1.0).admit(amount)
 
 
 def test_max_tokens_count_in_request_and_estimate(data: Path, server: model.Server) -> None:
@@ -373,19 +382,11 @@ def test_probe(data: Path, server: model.Server) -> None:
 
 
 def _probe(data: Path, env: dict[str, str] | None = None) -> Result:
-    from click.testing import CliRunner
-
-    from guardhook.commands import main
-
     words = ["config", "test-ai", "--json", "--dir", str(data)]
     return CliRunner().invoke(main, words, env={**QUIET, **(ENV if env is None else env)})
 
 
 def test_config_takes_the_settings_and_masks_keys(tmp_path: Path) -> None:
-    from click.testing import CliRunner
-
-    from guardhook.commands import main
-
     def config(*words: str) -> Result:
         return CliRunner().invoke(main, ["config", *words, "--dir", str(tmp_path)], env=QUIET)
 

@@ -141,6 +141,28 @@ def test_syntax(tmp_path: Path, name: str, text: str, said: str) -> None:
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_what_a_small_file_blows_up_to_is_never_written_out(tmp_path: Path) -> None:
+    bomb = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 31))
+    for key in ("threshold", "name", "criteria"):
+        with pytest.raises(rubric_file.BadRubric):
+            rubric_file.load(
+                rubric(
+                    tmp_path,
+                    f"name: r\n{bomb}{key}2: 1\n{key}: *a30\n".replace(
+                        "name: r\n", "" if key == "name" else "name: r\n"
+                    ),
+                    "r.yaml",
+                )
+            )
+    huge = "0x" + "f" * 20_000
+    for text in (
+        f"name: r\nthreshold: {huge}\ncriteria: []",
+        f"name: r\ncriteria: [{{name: c, pattern: x, expected: true, weight: {huge}}}]",
+    ):
+        with pytest.raises(rubric_file.BadRubric):
+            rubric_file.load(rubric(tmp_path, text, "r.yaml"))
+
+
 def test_aliases_in_reason_are_fine(tmp_path: Path) -> None:
     text = "name: r\ncriteria:\n  - &c {name: a, pattern: x, expected: true}\n  - {name: b, pattern: &p y+, expected: false}\n  - {name: d, pattern: *p, expected: true}\n"
     found = rubric_file.load(rubric(tmp_path, text, "r.yml"))
