@@ -313,7 +313,7 @@ def _over(call: _Call, event: Event) -> None:
     own = fields.get("metadata")
     call.ended = event.us
     call.failed = fields.get("error") is not None
-    call.blocked = isinstance(own, dict) and own.get("blocked") is True
+    call.blocked = isinstance(own, dict) and (own.get("blocked") is True or own.get("execution") == "not_started")
     output = fields.get("output")
     said = next(iter(output.values()), "") if isinstance(output, dict) else output
     call.said = said[:200] if isinstance(said, str) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from guardhook.intake import records
 from guardhook.journal import line, read, redact
 from guardhook.journal.read import SessionFile
 from guardhook.store import behind
-from guardhook.store.facts import Facts
+from guardhook.store.facts import Facts, text
 from guardhook.store.instants import micros
 
 # Harnesses whose hooks don't tell the call's id.
@@ -32,10 +32,11 @@ class _Line(msgspec.Struct):
 class Told:
     """A call as hooks told it."""
 
-    __slots__ = ("blocked", "judged", "policy", "ran", "taken", "us")
+    __slots__ = ("blocked", "call", "judged", "policy", "ran", "taken", "us")
 
-    def __init__(self, us: int) -> None:
+    def __init__(self, us: int, call: str | None) -> None:
         self.us = us  # when the first event of it came
+        self.call = call
         self.judged = False
         self.blocked = False
         self.policy: str | None = None
@@ -49,7 +50,7 @@ class Heard:
     def __init__(self, *, by_input: bool) -> None:
         self.events = 0
         self._by_input = by_input
-        self._calls: dict[str, Told] = {}
+        self._calls: dict[str, list[Told]] = {}
         self._inputs: dict[tuple[str, str], list[Told]] = {}
 
     def add(self, found: _Line) -> None:
@@ -77,42 +78,45 @@ class Heard:
                 told.policy = policy if isinstance(policy, str) else None
 
     def _told(self, facts: Facts, us: int, over: bool) -> Told | None:
-        if not self._by_input:
-            if facts.call is None:
+        """The call that an event belongs to. A result alone is no proof that the gate was asked."""
+        if self._by_input:
+            untold = facts.cut or facts.data.get("redaction") == "none"
+            waiting = self._inputs.setdefault(_likeness(facts.tool, _UNTOLD if untold else facts.input), [])
+        else:
+            # Qwen Code gives hooks an id of their own beside the one that its log has.
+            call = text(facts.payload.get("tool_call_id")) or facts.call
+            if call is None:
                 return None
-            if over:  # a result alone is no proof that the gate was asked
-                return self._calls.get(facts.call)
-            return self._calls.setdefault(facts.call, Told(us))
-        untold = facts.cut or facts.data.get("redaction") == "none"
-        waiting = self._inputs.setdefault(_likeness(facts.tool, _UNTOLD if untold else facts.input), [])
-        if over:
-            return next((t for t in waiting if not t.ran), None)
-        told = Told(us)
+            waiting = self._calls.setdefault(call, [])
+        going_on = next((t for t in waiting if not t.ran and t.call == facts.call), None)
+        if over or (going_on is not None and not self._by_input):
+            return going_on
+        told = Told(us, facts.call)
         waiting.append(told)
         return told
 
     def take(self, call: str | None, tool: str, input: object, until: int | None) -> Told | None:
-        """What was told of a call, until an instant; each telling counts for one call."""
-        if self._by_input:
-            return self._take_like(tool, input, until)
-        found = None if call is None else self._calls.get(call)
-        if found is None or found.taken or (until is not None and found.us > until):
-            return None
-        found.taken = True
-        return found
-
-    def _take_like(self, tool: str, input: object, until: int | None) -> Told | None:
-        """By tool and input: as they are, as they look without secrets, hashed, or not told at all."""
+        """What was told of a call, until an instant; each telling counts for one call. By input where there are no ids: as it is, without secrets, hashed, or not told at all."""
+        if not self._by_input:
+            return None if call is None else _first(self._calls.get(call, ()), until)
         for form in _forms(input) if self._inputs else ():
-            for told in self._inputs.get(_likeness(tool, form), ()):
-                if not told.taken and (until is None or told.us <= until):
-                    told.taken = True
-                    return told
+            found = _first(self._inputs.get(_likeness(tool, form), ()), until)
+            if found is not None:
+                return found
         return None
 
     def knows(self, call: str | None) -> bool:
         """Whether a call was told at all, be it too late or for another call of the log."""
-        return call is not None and call in self._calls
+        return call is not None and bool(self._calls.get(call))
+
+
+def _first(waiting: Sequence[Told], until: int | None) -> Told | None:
+    """The first that is not taken yet and was told before an instant; it is taken now."""
+    for told in waiting:
+        if not told.taken and (until is None or told.us <= until):
+            told.taken = True
+            return told
+    return None
 
 
 def _forms(value: object) -> Iterator[object]:

@@ -13,10 +13,11 @@ TABLE: dict[str, str] = {
     "claude-transcript": "claude_transcript",
     "codex-rollout": "codex_rollout",
     "gemini-chat": "gemini_chat",
+    "qwen-chat": "qwen_chat",
     "agent-replay": "agent_replay",
 }
 # those that are a harness's own session logs
-LOGS = frozenset(("claude-transcript", "codex-rollout", "gemini-chat"))
+LOGS = frozenset(("claude-transcript", "codex-rollout", "gemini-chat", "qwen-chat"))
 
 
 def importer(format: str) -> Importer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -139,6 +140,11 @@ def read(path: str, fd: int, counts: Counts) -> Iterator[Run]:
                 prompt.add(text)
         if prompt.found:
             break
+    metadata: dict[str, object] = {
+        "source_format": NAME,
+        "source_file": os.path.basename(path),
+        "source_version": VERSION,
+    }
     start: dict[str, object] = {
         "agent_name": "gemini",
         "trigger": "user_message",
@@ -146,13 +152,30 @@ def read(path: str, fd: int, counts: Counts) -> Iterator[Run]:
         "input": prompt.input(),
         "session_id": chat.session,
         "dialect": "gemini",
-        "metadata": {"source_format": NAME, "source_file": os.path.basename(path), "source_version": VERSION},
+        "metadata": metadata,
     }
+    root = _root(path, chat.hash)
+    if root is not None:
+        start["project"] = root
+        metadata["cwd"] = root
     began = steps.seen(chat.began) or first
     if began is not None:
         start["started_at"] = began
     reader = _Reader(path, steps, counts, prompt)
     yield Run(Identity(NAME, chat.session, os.path.basename(path)), start, reader.events(chat), steps.us(began))
+
+
+def _root(path: str, hash: str | None) -> str | None:
+    """The project's root, which the client writes down beside its chats; the log itself has only its hash."""
+    try:
+        fd = records.open_file(f"{os.path.dirname(os.path.dirname(path))}/.project_root")
+    except OSError:
+        return None
+    try:
+        told = os.pread(fd, 4096, 0).strip()
+    finally:
+        os.close(fd)
+    return os.fsdecode(told) if hash is not None and sha256(told).hexdigest() == hash else None
 
 
 def turns(message: _Message) -> list[str]:
@@ -175,6 +198,7 @@ class _Chat:
         self.counts = counts
         self.session: str | None = None
         self.began: str | None = None
+        self.hash: str | None = None
         self.rewound_now = False
         self._document: list[msgspec.Raw] | None = None
         # hash of the id -> (place of the record, number among the messages of a patch or -1, line)
@@ -206,6 +230,7 @@ class _Chat:
             elif head.sessionId is not None:
                 self.session = self.session or head.sessionId
                 self.began = self.began or head.startTime
+                self.hash = self.hash or head.projectHash
                 counts.imported += 1
             else:
                 counts.skipped += 1
@@ -257,7 +282,7 @@ class _Chat:
             found = _documents.decode(text)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
-        self.session, self.began = found.sessionId, found.startTime
+        self.session, self.began, self.hash = found.sessionId, found.startTime, found.projectHash
         return found.messages
 
     def messages(self, *, silent: bool = False) -> Iterator[_Message]:
@@ -310,7 +335,7 @@ class _Reader:
         self.counts = counts
         self.turns = Turns(prompt)
         self.usage = Usage()
-        self.started: dict[str, int] = {}  # sub-agent -> the call that started it
+        self.started: dict[str, tuple[int, str]] = {}  # sub-agent -> the call that started it, and what kind it is
 
     def events(self, chat: _Chat) -> Iterator[Event]:
         agents = files(self.path)
@@ -383,7 +408,8 @@ class _Reader:
                 metadata["blocked"] = True
         if call.agentId is not None:
             metadata["started_agent"] = call.agentId
-            self.started[call.agentId] = self.steps.next
+            kind = call.args.get("agent_name") if isinstance(call.args, dict) else None
+            self.started[call.agentId] = (self.steps.next, kind if isinstance(kind, str) and kind else call.agentId)
         begun, done = self.steps.us(stamp), self.steps.us(ended)
         took = (done - begun) // 1000 if begun is not None and done is not None and done >= begun else None
         return self.steps.step(
@@ -415,10 +441,10 @@ class _Reader:
     def _anchor(
         self, name: str, session: str | None, prompt: str | None, stamp: str | None
     ) -> Generator[Event, None, int]:
-        cause = self.started.get(name) or self.started.get(session or "")
+        cause, kind = self.started.get(name) or self.started.get(session or "") or (None, name)
         anchor = self.steps.next
         yield self.steps.step(
-            "thought", f"subagent:{name}", self.steps.seen(stamp), input=None if prompt is None else {"prompt": prompt}, parent=cause, cause=cause,
+            "thought", f"subagent:{kind}", self.steps.seen(stamp), input=None if prompt is None else {"prompt": prompt}, parent=cause, cause=cause,
             metadata={"hook_anchor": 1, "agent_id": name},
         )  # fmt: skip
         return anchor

@@ -16,7 +16,12 @@ from realclients.install import Pin
 from realclients.product import ROOT, Product
 
 Homes = Callable[[Pin, str], Home]
-LOGS = {"claude-code": ".claude/projects", "codex": ".codex/sessions", "gemini": ".gemini/tmp"}
+LOGS = {
+    "claude-code": ".claude/projects",
+    "codex": ".codex/sessions",
+    "gemini": ".gemini/tmp",
+    "qwen-code": ".qwen/projects",
+}
 logged = pytest.mark.dialects(*LOGS)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from import_rig import Ran, Rig
+from import_rig import FIXTURES, Ran, Rig
 
 from guardhook.core.folders import explicit
 from guardhook.intake.coverage import SessionCoverage, measure
@@ -329,3 +330,15 @@ def test_a_damaged_journal_counts_what_can_be_read(rig: Cover) -> None:
 def test_nothing_is_made_by_looking(rig: Cover) -> None:
     rig.claude(("t1", "Bash", "ok"))
     assert rig.cover().status == 0 and not rig.data.exists()
+
+
+def test_qwen_code_tells_hooks_two_ids(rig: Cover) -> None:
+    shutil.copytree(FIXTURES / "qwen", rig.files / "qwen")
+    session = "5e550001-0000-4000-8000-0000000000ff"
+    for number in range(2):  # the model that was asked here uses one id twice
+        at = f"2026-11-30T05:25:3{6 + number}.000Z"
+        rig.hook(
+            "qwen-code", session, call=f"toolu_{number}", payload={"tool_call_id": "call_qwen_1"}, verdict=ALLOW, at=at
+        )
+    found = rig.only()
+    assert (found.calls, found.reached, found.agent_calls) == (2, 2, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,17 @@ def test_a_document_of_an_older_client(rig: Rig) -> None:
     assert rig.import_(path).file["records"]["read"] == 2
     trace = rig.trace()
     assert trace.session_id == SESSION and trace.input == {"prompt": "go"} and trace.output == {"text": "done"}
+
+
+def test_the_project_is_known_where_the_client_wrote_it_down(rig: Rig) -> None:
+    root = "/home/dev/project"
+    for number, told in enumerate((root, "/somewhere/else")):
+        (rig.files / f"p{number}").mkdir()
+        (rig.files / f"p{number}" / ".project_root").write_text(told)
+        rig.write(
+            f"p{number}/chats/session-{number}.jsonl",
+            {**HEAD, "projectHash": sha256(root.encode()).hexdigest()},
+            user("u", "go"),
+        )
+    rig.import_(rig.files)
+    assert sorted(str(t.project) for t in rig.traces()) == [root, "None"]

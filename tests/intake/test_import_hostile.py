@@ -21,6 +21,7 @@ SAMPLES = {
     "claude-transcript": FIXTURES / "claude" / "session.jsonl",
     "codex-rollout": FIXTURES / "codex" / "codemode.jsonl",
     "gemini-chat": FIXTURES / "gemini" / "chat.jsonl",
+    "qwen-chat": FIXTURES / "qwen" / "chats" / "5e550001-0000-4000-8000-0000000000ff.jsonl",
 }
 FORMATS = sorted(SAMPLES)
 
