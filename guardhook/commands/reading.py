@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from guardhook.commands import rollout_shared
+from guardhook.commands import rollout_shared, standing_shared
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail, say
 from guardhook.core.folders import Folders
@@ -161,6 +161,7 @@ def opened(directory: str | None, as_json: bool, *, nothing: object = None) -> I
         folders = resolve(directory)
         store = open_store(folders, idle_seconds=idle_seconds(folders), progress=Bar(), on_notice=say)
         rollout_shared.keep_up(store, folders)
+        standing_shared.keep_up(store, folders)
     except Missing as error:
         if nothing is None:
             fail(error.message, code=1, as_json=as_json)

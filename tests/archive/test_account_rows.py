@@ -83,7 +83,7 @@ def test_55_all_calls_are_judged_and_counted() -> None:
     assert ("undeclared-empty-in-view", "warn") in signals(account)
     found = said_by(account, "found")
     assert "found.failed" in found and "found.empty" in found and "50 further calls" in found["found.more.many"]
-    assert list(found)[0] == "found.failed"
+    assert next(iter(found)) == "found.failed"
 
 
 def test_56_what_opens_is_no_refusal() -> None:

@@ -45,7 +45,7 @@ def test_everything_is_in_it_and_listed(journal: Journal, tmp_path: Path) -> Non
     assert len(files["rollout.jsonl"].splitlines()) == len(json.loads(files[f"{run}.json"])["recording"]["events"])
     assert json.loads(files["account.json"])["turns"][0]["kind"] == "guardhook/answer-account"
     assert b"tidy up the project" in files["report.html"] and b"**It answered" in files["account.md"]
-    assert os.stat(tmp_path / "b.zip").st_mode & 0o777 == 0o600 and os.listdir(tmp_path) == ["gh", "b.zip"] or set(os.listdir(tmp_path)) == {"gh", "b.zip"}  # fmt: skip
+    assert (os.stat(tmp_path / "b.zip").st_mode & 0o777 == 0o600 and os.listdir(tmp_path) == ["gh", "b.zip"]) or set(os.listdir(tmp_path)) == {"gh", "b.zip"}  # fmt: skip
 
 
 def test_the_same_run_gives_the_same_bytes(journal: Journal, tmp_path: Path) -> None:
