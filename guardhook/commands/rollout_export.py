@@ -97,6 +97,7 @@ def _write(
     session: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     from guardhook.rollout import export
+    from guardhook.rollout.limits import EVENTS
     from guardhook.rollout.options import Options
     from guardhook.rollout.runs import find_in, list_in
     from guardhook.store import NotFound, instants
@@ -115,6 +116,11 @@ def _write(
             if run is not None:
                 raise
             failed.append(error.message)
+    for w in done:
+        if w.events > EVENTS:
+            say(
+                f"guardhook: {w.run_id} has {w.events} events, more than the {EVENTS} that a rollout may have to be loaded; --by turn makes smaller ones"
+            )
     if as_json:
         reading.print_json({
             "folder": folder, "files": [{"run_id": w.run_id, "path": w.path, "events": w.events, "bytes": w.bytes, "changed": w.changed} for w in done],

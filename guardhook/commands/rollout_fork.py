@@ -83,7 +83,10 @@ def command(
         say(f"guardhook: {warning}")
     if argv is not None:
         sys.stdout.flush()
-        os.execvp(argv[0], argv)
+        try:
+            os.execvp(argv[0], argv)
+        except OSError as error:
+            fail(f"--exec: {argv[0]}: {error.strerror or error}", code=1, as_json=as_json)
 
 
 def _make(
@@ -105,7 +108,7 @@ def _make(
         made = forked(rollout)
         with open(os.path.expanduser(name), "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return made, _source(rollout, digest), None
+        return made, _source(rollout, digest), _keep(rollout, made, directory) if record else None
     folders = resolve(directory)
     found: tuple[Fork, dict[str, object], str | None] | None = None
     with reading.opened(directory, as_json) as store:
@@ -119,6 +122,24 @@ def _make(
         found = made, _source(rollout, rollout_shared.digest(folders, ref, as_json)), recorded
     assert found is not None
     return found
+
+
+def _keep(rollout: Rollout, made: Fork, directory: str | None) -> str | None:
+    """Keeps the fork of a file where the store knows its run."""
+    from guardhook.rollout.recorded import keep
+    from guardhook.rollout.runs import find_in
+    from guardhook.store import StoreError, open_store
+
+    folders = resolve(directory)
+    run_id = rollout.start.get("run_id")
+    if not isinstance(run_id, str):
+        return None
+    try:
+        with open_store(folders) as store:
+            ref = find_in(store, run_id)
+            return keep(store, folders, ref, made) if ref.run_id == run_id else None
+    except StoreError:
+        return None
 
 
 def _source(rollout: Rollout, digest: str) -> dict[str, object]:

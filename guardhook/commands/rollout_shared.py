@@ -142,6 +142,7 @@ def keep_up(store: Store, folders: Folders) -> None:
     """
     if not os.environ.get(ENVIRONMENT, "").strip() and not _mentioned(folders):
         return
+    from guardhook.commands import reading
     from guardhook.commands.output import Refused, say
     from guardhook.rollout.live import sync
     from guardhook.store import StoreError
@@ -152,7 +153,8 @@ def keep_up(store: Store, folders: Folders) -> None:
         if target is None:
             return
         chosen = options(found, False, tenant=tenant(found))
-        report = sync(store, folders, target, chosen, turns=turns(found, False))
+        bar = reading.Bar("writing rollouts", least=2)
+        report = sync(store, folders, target, chosen, turns=turns(found, False), progress=bar)
     except (StoreError, Refused, OSError) as error:
         say(
             f"guardhook: the rollout folder could not be brought up to date: {getattr(error, 'message', None) or error}"

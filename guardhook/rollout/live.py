@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -41,6 +41,9 @@ _MARKS = """
 """
 
 
+Progress = Callable[[int, int], None]
+
+
 class Saved(msgspec.Struct, array_like=True):
     """A run under way: where reading of the journal goes on, what the file has, and what the renderer knows."""
 
@@ -64,29 +67,43 @@ class Report(NamedTuple):
     problems: list[str]
 
 
-def sync(store: Store, folders: Folders, folder: str, options: Options, *, turns: bool = False) -> Report:
-    """Brings a rollout folder up to date with a store that is. Raises StoreError when nothing can be done at all."""
+def sync(
+    store: Store, folders: Folders, folder: str, options: Options, *, turns: bool = False, progress: Progress | None = None
+) -> Report:  # fmt: skip
+    """Brings a rollout folder up to date with a store that is. progress(done, total) counts sessions.
+
+    Raises StoreError when nothing can be done at all. While another command is at it nothing is done.
+    """
     path = os.path.abspath(folder)
     try:
-        db = _connect(folders)
-    except sqlite3.Error as error:
+        return _once(store, folders, path, options, turns, progress)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return Report(0, [])
         raise Unusable(f"{folders.data}/{FILE}: {error}", folders.data) from None
+    except sqlite3.DatabaseError:  # damaged; nothing is in it that can't be made again
+        try:
+            os.unlink(f"{folders.data}/{FILE}")
+            return _once(store, folders, path, options, turns, progress)
+        except (OSError, sqlite3.Error) as error:
+            raise Unusable(f"{folders.data}/{FILE}: {error}", folders.data) from None
+
+
+def _once(
+    store: Store, folders: Folders, path: str, options: Options, turns: bool, progress: Progress | None
+) -> Report:
+    db = _connect(folders)
     try:
         number = _folder(db, path + ("\0turns" if turns else ""))
         mark = store.connection.execute(_MARK).fetchone()[0]
         if db.execute("SELECT mark FROM folders WHERE id = ?", (number,)).fetchone()[0] == mark and os.path.isdir(path):
             return Report(0, [])
-        try:
-            db.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
-            return Report(0, [])  # another command is at it
-        report = _Sync(db, number, store, folders, path, options, turns).run()
+        db.execute("BEGIN IMMEDIATE")
+        report = _Sync(db, number, store, folders, path, options, turns).run(progress)
         if not report.problems:
             db.execute("UPDATE folders SET mark = ? WHERE id = ?", (mark, number))
         db.execute("COMMIT")
         return report
-    except sqlite3.Error as error:
-        raise Unusable(f"{folders.data}/{FILE}: {error}; it may be deleted", folders.data) from None
     finally:
         db.close()
 
@@ -120,14 +137,17 @@ class _Sync:
         self.files = 0
         self.problems: list[str] = []
 
-    def run(self) -> Report:
+    def run(self, progress: Progress | None) -> Report:
         known = dict(self.db.execute("SELECT key, mark FROM sessions WHERE folder = ?", (self.number,)))
         there: dict[str, str] = {}
         for key, part in self.store.connection.execute(_MARKS):
             there[key] = f"{there[key]},{part}" if key in there else part
-        for key, mark in there.items():
-            if known.get(key) != mark and self._session(key, _rewritten(known.get(key), mark)):
+        news = [(key, mark) for key, mark in there.items() if known.get(key) != mark]
+        for done, (key, mark) in enumerate(news, 1):
+            if self._session(key, _rewritten(known.get(key), mark)):
                 self.db.execute("INSERT OR REPLACE INTO sessions VALUES (?,?,?)", (self.number, key, mark))
+            if progress is not None:
+                progress(done, len(news))
         for key in known.keys() - there.keys():
             self.db.execute("DELETE FROM sessions WHERE folder = ? AND key = ?", (self.number, key))
         return Report(self.files, self.problems)
@@ -230,7 +250,8 @@ class _Sync:
             with Folder(self.path) as target, target.opened(name_of(ref), os.O_RDWR) as out:
                 if os.fstat(out).st_size != saved.size + saved.tail:
                     return False, None
-                os.ftruncate(out, saved.size)
+                if saved.tail:
+                    os.ftruncate(out, saved.size)
                 _write(out, body + tail, saved.size)
         except FileNotFoundError:
             return False, None

@@ -71,6 +71,8 @@ def response(r: Renderer, facts: Facts) -> None:
     r.emit("llm.turn.completed", {**data, "total_duration_ms": latency, **marks(facts)})
     calls.announce(r, named)
     families.turn(r)
+    if turn is not None:
+        counted(r, turn, None)
     if thoughts and r.options.capture_reasoning:
         r.emit("reasoning.complete", {"content": thoughts, **marks(facts)})
     state.turn = [state.step, content.strip()] if isinstance(answer, dict) and not listed else []
@@ -101,6 +103,10 @@ def usage(r: Renderer, turn: dict[str, int], cost: float | None, facts: Facts | 
         data["turn_cost_usd"] = cost
         data["cumulative_cost_usd"] = total.cost
     r.emit("usage.delta", {**data, **(marks(facts) if facts is not None else {})})
+
+
+def counted(r: Renderer, turn: dict[str, int], cost: float | None) -> None:
+    """What follows from a turn's usage, behind the turn itself."""
     families.spent(r, cost)
     families.window(r, turn)
 

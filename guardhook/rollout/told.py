@@ -170,6 +170,8 @@ def _answered(r: Renderer, event: dict[str, object], output: object, error: str 
     r.emit("llm.turn.completed", {**data, "total_duration_ms": latency})
     calls.announce(r, announced)
     families.turn(r)
+    if usage or cost is not None:
+        models.counted(r, usage, cost)
     r.state.turn = [] if listed else [r.state.step, _words(output).strip()]
 
 

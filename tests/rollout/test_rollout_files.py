@@ -240,6 +240,34 @@ def test_a_rollout_folder_that_can_t_be_written_stops_no_command(journal: Journa
     listed(journal)
 
 
+def test_a_folder_that_another_command_is_at_is_left_to_it(journal: Journal, tmp_path: Path) -> None:
+    import sqlite3
+
+    live = tmp_path / "live"
+    settings(journal, live)
+    journal.add(event("user_prompt", prompt="p"))
+    listed(journal)
+    other = sqlite3.connect(journal.base / "rollouts.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    journal.add(bash("pre_tool", "1"))
+    listed(journal)
+    path = live / DAY / f"{RUN}.jsonl"
+    assert len(path.read_bytes().splitlines()) == 1
+    other.execute("ROLLBACK")
+    other.close()
+    listed(journal)
+    assert path.read_bytes() == exported(journal)
+
+
+def test_what_is_remembered_may_be_damaged(journal: Journal, tmp_path: Path) -> None:
+    live = tmp_path / "live"
+    settings(journal, live)
+    journal.add(event("user_prompt", prompt="p"))
+    (journal.base / "rollouts.db").write_bytes(b"no database" * 1000)
+    listed(journal)
+    assert (live / DAY / f"{RUN}.jsonl").read_bytes() == exported(journal)
+
+
 def test_the_environment_names_the_folder_and_blank_is_none(journal: Journal, tmp_path: Path) -> None:
     settings(journal, tmp_path / "config")
     journal.add(event("user_prompt", prompt="p"))

@@ -177,7 +177,12 @@ def test_forms_and_files(journal: Journal, tmp_path: Path) -> None:
     text = run("fork", str(file), "--step", "0", "--format", "prompt", "--append", "go on", data=journal.base).stdout
     assert text.endswith("go on\n") and "do it" in text
     with open_store(journal.folders) as store:
-        assert store.traces().total == 1
+        assert store.traces().total == 3, "each fork of a run that the store knows is a trace"
+    words = ["--step", "0", "--no-record"]
+    assert run("fork", str(file), *words, data=journal.base).exit_code == 0
+    assert run("fork", str(file), "--step", "0", data=tmp_path / "none").exit_code == 0
+    with open_store(journal.folders) as store:
+        assert store.traces().total == 3
 
 
 def test_a_program_gets_the_bundle_and_no_shell(journal: Journal, tmp_path: Path) -> None:
@@ -208,11 +213,12 @@ def test_a_program_gets_the_bundle_and_no_shell(journal: Journal, tmp_path: Path
     [
         (["--step", "9"], 2), (["--step", "-1"], 2), (["--step", "x"], 2), ([], 2), (["--step", "0", "--format", "xml"], 2), (["--step", "0", "--append", "x"], 2),
         (["--step", "0", "--unsafe-preserve-tool-calls"], 2), (["--step", "0", "--exec", "echo"], 2), (["--step", "0", "--output", " "], 2),
-        (["--step", "0", "--json"], 2), (["--step", "0", "--output", "/dev/null/x"], 1),
+        (["--step", "0", "--json"], 2), (["--step", "0", "--output", "OUT", "--exec", "/no/such/program"], 1), (["--step", "0", "--output", "/dev/null/x"], 1),
     ],
 )  # fmt: skip
-def test_mistakes(journal: Journal, words: list[str], status: int) -> None:
+def test_mistakes(journal: Journal, tmp_path: Path, words: list[str], status: int) -> None:
     session(journal)
+    words = [str(tmp_path / "out") if w == "OUT" else w for w in words]
     result = run("fork", SESSION, *words, data=journal.base)
     assert result.exit_code == status, result.output
     assert isinstance(result.exception, SystemExit)
