@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 # Subcommands that live in modules of their own, imported only when called: name -> (module, one line of help).
 _ELSEWHERE = {
     "check": ("guard_check", "Judge one step from a script."),
+    "exception": ("guard_exception", "List, add and remove exceptions from policies."),
     "list": ("guard_list", "List all policies."),
-    "test": ("guard_test", "Try the policies on a step, payload or command."),
+    "test": ("guard_test", "Try the policies on a step, payload, command or recorded trace."),
 }
 
 _dir = click.option("--dir", "directory", metavar="DIR", help="One folder for configuration, policies and journal.")
@@ -73,11 +74,11 @@ def add(
     from guardhook.policy import check, edit
     from guardhook.policy.model import Policy
 
-    match = _pattern(pattern, "--pattern", as_json)
+    match = pattern_of(pattern, "--pattern", as_json)
     if action not in RANK:
         fail(f"--action {action!r}: use one of {', '.join(RANK)}", as_json=as_json)
-    found = _usable(match, "--pattern", as_json)
-    exits = None if unless is None else _usable(_pattern(unless, "--unless", as_json), "--unless", as_json)
+    found = usable(match, "--pattern", as_json)
+    exits = None if unless is None else usable(pattern_of(unless, "--unless", as_json), "--unless", as_json)
     try:
         rank = int(priority) if priority.strip() else 0
     except ValueError:
@@ -107,7 +108,8 @@ def add(
     click.echo(ident)
 
 
-def _pattern(text: str, option: str, as_json: bool) -> dict[str, object]:
+def pattern_of(text: str, option: str, as_json: bool) -> dict[str, object]:
+    """The JSON object that an option holds."""
     from guardhook.core.jsontext import PayloadError, loads_text
 
     try:
@@ -120,7 +122,7 @@ def _pattern(text: str, option: str, as_json: bool) -> dict[str, object]:
     return value
 
 
-def _usable(value: dict[str, object], option: str, as_json: bool) -> Pattern:
+def usable(value: dict[str, object], option: str, as_json: bool) -> Pattern:
     """The pattern as a model, refused where it is empty, misspelt or can never match."""
     import msgspec
 

@@ -54,20 +54,20 @@ def add(folders: Folders, policy: Policy) -> str:
         if document.as_string().strip():
             table.trivia.indent = "\n"
         for key, value in msgspec.to_builtins(policy).items():
-            table[key] = _item(value)
+            table[key] = item(value)
         listed: Any = document.get("policy")
         if listed is None:
             listed = document["policy"] = tomlkit.aot()
             listed = document["policy"]
         listed.append(table)
-        _write(path, document, PolicyFile)
+        write(path, document, PolicyFile)
     return policy_id("user", policy.name)
 
 
 def remove(folders: Folders, ident: str) -> str:
     """Removes a user policy by id or name and returns its name. Raises EditError."""
     with editing(folders):
-        found = _find(folders, ident)
+        found = find(folders, ident)
         if found.layer != "user":
             raise EditError(
                 f"{found.policy.name!r} is a {found.layer} policy, which can't be removed here; {_instead(found)}"
@@ -77,14 +77,14 @@ def remove(folders: Folders, ident: str) -> str:
         del listed[_place(listed, found)]
         if not listed:
             del document["policy"]
-        _write(found.path, document, PolicyFile)
+        write(found.path, document, PolicyFile)
         return found.policy.name
 
 
 def switch(folders: Folders, ident: str, enabled: bool) -> str:
     """Enables or disables a policy by id or name and returns its name. Raises EditError."""
     with editing(folders):
-        found = _find(folders, ident)
+        found = find(folders, ident)
         if found.layer == "shipped":
             _override(folders, found.policy.name, enabled)
         elif found.layer == "user":
@@ -95,7 +95,7 @@ def switch(folders: Folders, ident: str, enabled: bool) -> str:
                 table["enabled"] = enabled
             elif not enabled:
                 _after_name(table, "enabled", enabled)
-            _write(found.path, document, PolicyFile)
+            write(found.path, document, PolicyFile)
         else:
             raise EditError(
                 f"{found.policy.name!r} is a {found.layer} policy, which a user can't switch; {_instead(found)}"
@@ -155,7 +155,7 @@ def _override(folders: Folders, name: str, enabled: bool) -> None:
         table["policy"] = name
         table["enabled"] = enabled
         listed.append(table)
-    _write(path, document, OverrideFile)
+    write(path, document, OverrideFile)
 
 
 def _switched_off(folders: Folders, name: str) -> bool:
@@ -172,7 +172,7 @@ def _no_override(folders: Folders, name: str) -> None:
             del listed[number]
     if not listed:
         del document["override"]
-    _write(path, document, OverrideFile)
+    write(path, document, OverrideFile)
 
 
 def _overrides(folders: Folders) -> str:
@@ -188,7 +188,7 @@ def _user_layer(folders: Folders) -> list[Found]:
     return loaded.policies
 
 
-def _find(folders: Folders, ident: str) -> Found:
+def find(folders: Folders, ident: str) -> Found:
     """By exact id first, then by name; the user's own before others. Raises EditError(1) when there is none."""
     loaded = Loaded(policies=_user_layer(folders))
     load.shipped_of(loaded)
@@ -221,24 +221,24 @@ def document_of(path: str) -> tomlkit.TOMLDocument:
         raise EditError(f"{path}: can't be read: {error.strerror}") from None
 
 
-def _item(value: Any) -> Any:
+def item(value: Any) -> Any:
     """A value in the form a person would write it: patterns inline, backslashes in literal strings."""
     if isinstance(value, dict):
         inline = tomlkit.inline_table()
         for key, part in value.items():
-            inline[key] = _item(part)
+            inline[key] = item(part)
         return inline
     if isinstance(value, list):
         array = tomlkit.array()
         for part in value:
-            array.append(_item(part))
+            array.append(item(part))
         return array
     if isinstance(value, str) and "\\" in value and "'" not in value and value.isprintable():
         return tomlkit.string(value, literal=True)
     return value
 
 
-def _write(path: str, document: tomlkit.TOMLDocument, type_: type[Any]) -> None:
+def write(path: str, document: tomlkit.TOMLDocument, type_: type[Any]) -> None:
     text = tomlkit.dumps(document).encode("utf-8")
     try:
         load.parse(text, path, type_)
