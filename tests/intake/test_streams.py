@@ -347,6 +347,15 @@ def test_claude_a_person_says_no(tmp_path: Path) -> None:
     assert (step.error, step.metadata["permission"], step.duration_ms) == ("no", "denied", 2000)
 
 
+def test_claude_a_denial_that_only_the_end_tells(tmp_path: Path) -> None:
+    denials = [{"tool_name": "Bash", "tool_use_id": "a", "tool_input": {}}, {"tool_use_id": "nobody"}, 5]
+    feed(tmp_path, [said(call("a"), call("b")), got("a", "no", is_error=True), got("b", "failed", is_error=True), over(permission_denials=denials)], "claude-stream")  # fmt: skip
+    denied, failed = only(tmp_path)[1]
+    assert denied.decision is not None and (denied.decision.chosen, denied.decision.rationale) == ("deny", "no")
+    assert (denied.metadata["blocked"], denied.duration_ms, denied.ended_at) == (True, 2000, "2026-01-01T00:00:02Z")
+    assert failed.decision is None and "blocked" not in failed.metadata
+
+
 def test_claude_a_guard_that_failed_open(tmp_path: Path) -> None:
     note = {
         "type": "system",
@@ -401,7 +410,7 @@ LINES = st.fixed_dictionaries({"type": st.sampled_from(TYPES)}).flatmap(
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(lines=st.lists(LINES, max_size=8), live=st.booleans())
 def test_whatever_a_stream_says_events_are_valid(form: str, lines: list[dict[str, object]], live: bool) -> None:
     into = translator(form, live=live)

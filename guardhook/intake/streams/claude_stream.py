@@ -39,6 +39,9 @@ class Translator:
         self._messages: set[str] = set()  # whose usage was counted
         self._agents: dict[str, int] = {}  # call that started a sub-agent -> its anchor step
         self._spawned: dict[str, int] = {}  # call that has a result and whose sub-agent goes on -> its step
+        self._failed: dict[
+            str, tuple[int, str | None, str]
+        ] = {}  # failed call -> step, end, error: it may turn out to have been denied
         self._reasons: dict[str, str] = {}  # call -> why it was denied
         self._result: Event | None = None
         self._usage: dict[str, int] = {}  # of all results
@@ -78,6 +81,7 @@ class Translator:
         else:
             yield from self._begun(at)
             self._result = value
+            yield from self._denied(value)
             for name in _USAGE:
                 number = whole(obj(value.get("usage")).get(name))
                 if number is not None:
@@ -227,12 +231,27 @@ class Translator:
             yield self._build.decision(
                 call.number, "deny", "user" if person else "policy", self._reasons.pop(key, error)
             )
+        elif error is not None and len(self._failed) < _AGENTS_MOST:
+            self._failed[key] = (call.number, at, error)
         anchor = self._agents.get(key)
         launched = obj(value.get("tool_use_result")).get("isAsync")
         if launched is True and len(self._spawned) < _AGENTS_MOST:
             self._spawned[key] = call.number
         if anchor is not None and launched is not True:
             yield from self._close_anchor(key, at, {"text": output} if output else None, error)
+
+    def _denied(self, result: Event) -> Iterator[Event]:
+        """Marks calls of which only the end of the stream says that they were denied (earlier versions)."""
+        listed = result.get("permission_denials")
+        for denial in listed if isinstance(listed, list) else ():
+            key = text(obj(denial).get("tool_use_id"))
+            if key is not None and key in self._failed:
+                number, ended_at, error = self._failed.pop(key)
+                yield self._build.decision(number, "deny", "policy", self._reasons.pop(key, error))
+                yield given(
+                    type="step_end", trace_id=self._build.trace, step_number=number, ended_at=ended_at,
+                    metadata={"blocked": True, "permission": "denied"},
+                )  # fmt: skip
 
     # --- sub-agents ---------------------------------------------------------------------------------------------
 
