@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from otel_rig import FIXTURES, START, Json, attributes, decoded, log_request, record, requests, span, traces
 
 from guardhook.intake.otel import decode_json, decode_protobuf
-from guardhook.intake.otel.records import Malformed
+from guardhook.intake.otel.records import Malformed, TooMany
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 PLAIN = st.recursive(
@@ -164,3 +164,44 @@ def test_unknown_keys_are_ignored() -> None:
     request = traces(span("n", future={"a": 1}, droppedAttributesCount=3, links=[{}]))
     assert len(decode_json.spans(json.dumps({**request, "later": 1}).encode())) == 1
     assert decode_json.spans(b'{"resourceSpans": null}') == [] == decode_json.spans(b"\xef\xbb\xbf{}")
+
+
+def wire(number: int, inner: bytes) -> bytes:
+    """A field that holds a message."""
+    length, rest = bytearray(), len(inner)
+    while rest > 127:
+        length.append(rest & 127 | 128)
+        rest >>= 7
+    return bytes((number << 3 | 2, *length, rest)) + inner
+
+
+MANY = 3 << 20
+AMPLIFYING = {
+    "spans": wire(1, wire(2, b"\x12\x00" * MANY)),
+    "attributes": wire(1, wire(2, wire(2, b"\x4a\x00" * MANY))),
+    "values": wire(1, wire(2, wire(2, wire(9, wire(2, wire(5, b"\x0a\x00" * MANY)))))),
+    "unknown fields": b"\x7a\x00" * (5 << 20),
+}
+
+
+@pytest.mark.parametrize("body", AMPLIFYING.values(), ids=AMPLIFYING)
+def test_a_body_that_would_grow_in_memory_is_refused_before_it_does(body: bytes) -> None:
+    with pytest.raises(TooMany):
+        decode_protobuf.spans(body)
+
+
+@pytest.mark.parametrize(
+    "inner", [b'{"spans":[' + b"{}," * MANY + b"{}]}", b'{"spans":[' + b"null," * 5_000_000 + b"{}]}"]
+)
+def test_json_that_would_grow_in_memory_is_refused_before_it_does(inner: bytes) -> None:
+    with pytest.raises(TooMany):
+        decode_json.spans(b'{"resourceSpans":[{"scopeSpans":[' + inner + b"]}]}")
+
+
+def test_long_texts_are_not_many_values() -> None:
+    text = "j:2*\n" * 1_000_000  # bytes that look like fields
+    request = traces(span(text, {"gen_ai.prompt": text}, id="a" * 16))
+    (found,) = decode_protobuf.spans(_protobuf(request))
+    assert found.attributes["gen_ai.prompt"] == text
+    body = log_request({"body": {"stringValue": text}})
+    assert len(decode_protobuf.logs(_protobuf(body))) == 1

@@ -40,7 +40,15 @@ PROTOBUF = {"content-type": "application/x-protobuf"}
 
 @pytest.fixture(scope="module")
 def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    made = Receiver(tmp_path_factory.mktemp("otel") / "gh", "--no-grpc", "--timeout", "1", "--max-body", str(SMALL))
+    made = Receiver(tmp_path_factory.mktemp("otel") / "gh", "--no-grpc", "--max-body", str(SMALL))
+    yield made
+    made.stop(signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    """One that does not wait long."""
+    made = Receiver(tmp_path_factory.mktemp("otel") / "gh", "--no-grpc", "--timeout", "1")
     yield made
     made.stop(signal.SIGKILL)
 
@@ -171,24 +179,24 @@ def test_a_request_without_a_length_is_told_so(receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize("pieces", [(b"",), (b"POST /v1/tra",), (HEAD,)])
-def test_a_head_that_does_not_come_is_waited_for_only_so_long(receiver: Receiver, pieces: tuple[bytes]) -> None:
-    assert raw(receiver, *pieces).startswith(b"HTTP/1.1 408 ")
+def test_a_head_that_does_not_come_is_waited_for_only_so_long(hasty: Receiver, pieces: tuple[bytes]) -> None:
+    assert raw(hasty, *pieces).startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_second_head_on_a_connection_that_does_not_come(receiver: Receiver) -> None:
+def test_a_second_head_on_a_connection_that_does_not_come(hasty: Receiver) -> None:
     body = json.dumps(GOOD).encode()
-    answer = raw(receiver, HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body, b"POST /v1/traces HT", wait=0.3)
+    answer = raw(hasty, HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body, b"POST /v1/traces HT", wait=0.3)
     assert answer.startswith(b"HTTP/1.1 200 ") and b"HTTP/1.1 408 " in answer
 
 
-def test_a_body_that_does_not_come_is_cut_off_and_stores_nothing(receiver: Receiver) -> None:
-    before = kept(receiver)
-    answer = raw(receiver, HEAD + b"Content-Length: 500\r\n\r\n", b'{"resourceSpans"')
+def test_a_body_that_does_not_come_is_cut_off_and_stores_nothing(hasty: Receiver) -> None:
+    before = kept(hasty)
+    answer = raw(hasty, HEAD + b"Content-Length: 500\r\n\r\n", b'{"resourceSpans"')
     assert answer.startswith(b"HTTP/1.1 408 ") and b"connection: close" in answer.lower()
-    assert kept(receiver) == before
+    assert kept(hasty) == before
 
 
-def test_a_body_that_drips_is_cut_off(receiver: Receiver) -> None:
+def test_a_body_that_drips_is_cut_off(hasty: Receiver) -> None:
     """Each byte comes in time, the whole does not."""
     out: list[bytes] = []
 
@@ -196,7 +204,7 @@ def test_a_body_that_drips_is_cut_off(receiver: Receiver) -> None:
         while chunk := connection.recv(65536):
             out.append(chunk)
 
-    with socket.create_connection(("127.0.0.1", receiver.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", hasty.port), timeout=20) as connection:
         connection.sendall(HEAD + b"Content-Length: 500\r\n\r\n")
         listener = threading.Thread(target=listen, args=(connection,))
         listener.start()

@@ -80,8 +80,8 @@ class App:
         reply = await asyncio.wrap_future(self._writer.submit(signal, encoding, content))
         if reply.state == "ok":
             return reply
-        if reply.state == "malformed":
-            raise Refusal(400, reply.why)
+        if reply.state in ("malformed", "large"):
+            raise Refusal(400 if reply.state == "malformed" else 413, reply.why)
         if reply.state == "unavailable":
             raise Refusal(503, reply.why, retry=_BUSY_SECONDS)
         raise Refusal(500, reply.why)

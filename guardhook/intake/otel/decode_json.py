@@ -9,6 +9,7 @@ from guardhook.intake.otel.records import (
     DEPTH,
     ERROR_STATUS,
     OK_STATUS,
+    VALUES_MOST,
     Attributes,
     Log,
     Malformed,
@@ -16,6 +17,7 @@ from guardhook.intake.otel.records import (
     Source,
     Span,
     SpanEvent,
+    TooMany,
     hex_id,
     nanos,
 )
@@ -161,6 +163,8 @@ _KEYS = {"traces": "resourceSpans", "logs": "resourceLogs", "metrics": "resource
 
 
 def _request(body: bytes, signal: str) -> _Request:
+    if body.count(b"{") > VALUES_MOST or body.count(b",") > 4 * VALUES_MOST:
+        raise TooMany(f"the request has more than {VALUES_MOST} values; send smaller batches")
     if body[:3] == b"\xef\xbb\xbf":
         body = body[3:]
     try:

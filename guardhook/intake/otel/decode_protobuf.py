@@ -18,7 +18,19 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from guardhook.intake.otel.decode_json import finite
-from guardhook.intake.otel.records import DEPTH, Attributes, Log, Malformed, Point, Source, Span, SpanEvent, nanos
+from guardhook.intake.otel.records import (
+    DEPTH,
+    VALUES_MOST,
+    Attributes,
+    Log,
+    Malformed,
+    Point,
+    Source,
+    Span,
+    SpanEvent,
+    TooMany,
+    nanos,
+)
 
 _DELTA = 1
 _RESPONSES = {
@@ -29,7 +41,82 @@ _RESPONSES = {
 _REJECTED = {"traces": "rejected_spans", "logs": "rejected_log_records", "metrics": "rejected_data_points"}
 
 
-def _parsed(message: Any, body: bytes) -> Any:
+_SCANNED_BYTES = 2 << 20  # what is smaller can't do harm
+# Field numbers that are messages, and of which kind; what is not listed are strings, numbers, and lists of numbers.
+_COMMON: dict[str, dict[int, str]] = {
+    "resource": {1: "pair", 3: "leaf"},
+    "scope": {3: "pair"},
+    "pair": {2: "any"},
+    "any": {5: "array", 6: "pairs"},
+    "array": {1: "any"},
+    "pairs": {1: "pair"},
+    "leaf": {},
+    "request": {1: "of resource"},
+    "of resource": {1: "resource", 2: "of scope"},
+    "of scope": {1: "scope", 2: "record"},
+}
+_SCHEMA: dict[str, dict[str, dict[int, str]]] = {
+    "traces": _COMMON | {"record": {9: "pair", 11: "event", 13: "link", 15: "leaf"}, "event": {3: "pair"}, "link": {4: "pair"}},
+    "logs": _COMMON | {"record": {5: "any", 6: "pair"}},
+    "metrics": _COMMON | {
+        "record": {5: "numbers", 7: "numbers", 9: "distributions", 10: "exponentials", 11: "summaries", 12: "pair"},
+        "numbers": {1: "number"}, "distributions": {1: "distribution"}, "exponentials": {1: "exponential"}, "summaries": {1: "summary"},
+        "number": {5: "exemplar", 7: "pair"}, "distribution": {8: "exemplar", 9: "pair"}, "summary": {6: "leaf", 7: "pair"},
+        "exponential": {1: "pair", 8: "leaf", 9: "leaf", 11: "exemplar"}, "exemplar": {7: "pair"},
+    },
+}  # fmt: skip
+
+
+def _scan(body: bytes, signal: str) -> None:
+    """Counts messages without making any. Raises TooMany."""
+    counted = fields = 0
+    schema = _SCHEMA[signal]
+    stack = [("request", 0, len(body))]
+    while stack:
+        kind, place, end = stack.pop()
+        below = schema[kind]
+        while place < end:
+            fields += 1
+            if counted > VALUES_MOST or fields > 4 * VALUES_MOST:
+                raise TooMany(f"the request has more than {VALUES_MOST} values; send smaller batches")
+            tag = body[place]
+            place += 1
+            if tag > 127:
+                tag, place = _varint(body, place - 1, end)
+            wire = tag & 7
+            if wire == 2:
+                length, place = _varint(body, place, end)
+                inner = below.get(tag >> 3)
+                if inner is not None:
+                    counted += 1
+                    if length:
+                        stack.append((inner, place, min(place + length, end)))
+                place += length
+            elif wire == 0:
+                _, place = _varint(body, place, end)
+            elif wire in (1, 5):
+                place += 8 if wire == 1 else 4
+            else:
+                break  # no protobuf; the parser will say so
+
+
+def _varint(body: bytes, place: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while place < end:
+        byte = body[place]
+        place += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, place
+        shift += 7
+        if shift > 63:
+            break
+    return 0, end
+
+
+def _parsed(message: Any, body: bytes, signal: str) -> Any:
+    if len(body) > _SCANNED_BYTES:
+        _scan(body, signal)
     try:
         return message.FromString(body)
     except DecodeError:
@@ -74,7 +161,7 @@ def _id(raw: bytes) -> str:
 def spans(body: bytes) -> list[Span]:
     """The spans of a traces request. Raises Malformed."""
     out: list[Span] = []
-    for group in _parsed(ExportTraceServiceRequest, body).resource_spans:
+    for group in _parsed(ExportTraceServiceRequest, body, "traces").resource_spans:
         resource = _attributes(group.resource.attributes)
         for scope in group.scope_spans:
             source = Source(resource, scope.scope.name)
@@ -101,7 +188,7 @@ def spans(body: bytes) -> list[Span]:
 def logs(body: bytes) -> list[Log]:
     """The records of a logs request. Raises Malformed."""
     out: list[Log] = []
-    for group in _parsed(ExportLogsServiceRequest, body).resource_logs:
+    for group in _parsed(ExportLogsServiceRequest, body, "logs").resource_logs:
         resource = _attributes(group.resource.attributes)
         for scope in group.scope_logs:
             source = Source(resource, scope.scope.name)
@@ -124,7 +211,7 @@ def logs(body: bytes) -> list[Log]:
 def points(body: bytes) -> list[Point]:
     """The data points of a metrics request. Raises Malformed."""
     out: list[Point] = []
-    for group in _parsed(ExportMetricsServiceRequest, body).resource_metrics:
+    for group in _parsed(ExportMetricsServiceRequest, body, "metrics").resource_metrics:
         resource = _attributes(group.resource.attributes)
         for scope in group.scope_metrics:
             source = Source(resource, scope.scope.name)

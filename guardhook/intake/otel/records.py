@@ -14,11 +14,17 @@ Attributes = dict[str, object]
 NANOS_MOST = 253_402_300_800_000_000_000
 DEPTH = 32  # of values within values; what lies deeper is left out
 ID_CHARS = 128
+VALUES_MOST = 1_000_000  # messages within messages of one request; exporters send some hundred thousand at most
+RECORDS_MOST = 100_000  # spans, log records or points of one request
 ERROR_STATUS, OK_STATUS = 2, 1
 
 
 class Malformed(ValueError):
     """A request that is not OTLP; nothing of it is stored. The text tells the sender why."""
+
+
+class TooMany(Malformed):
+    """A request of so many values that decoding it would take more memory than its size promises."""
 
 
 class Source(NamedTuple):

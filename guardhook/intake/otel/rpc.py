@@ -16,6 +16,8 @@ _SERVICES = {
     "opentelemetry.proto.collector.logs.v1.LogsService": "logs",
     "opentelemetry.proto.collector.metrics.v1.MetricsService": "metrics",
 }
+# gRPC reads whole messages before anybody can say no. Its own default is half of this.
+MESSAGE_MOST = 8 << 20
 _WORKERS = 32
 
 
@@ -49,7 +51,7 @@ class GrpcServer:
             futures.ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="otel-grpc"),
             maximum_concurrent_rpcs=_WORKERS * 2,
             options=[
-                ("grpc.max_receive_message_length", limits.inflated),
+                ("grpc.max_receive_message_length", min(limits.raw, MESSAGE_MOST)),
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_concurrent_streams", 64),
             ],
@@ -92,7 +94,11 @@ class GrpcServer:
                 from guardhook.intake.otel.decode_protobuf import answer
 
                 return answer(signal, reply.rejected, reply.why).SerializeToString()  # type: ignore[no-any-return]
-            states = {"malformed": codes.INVALID_ARGUMENT, "unavailable": codes.UNAVAILABLE}
+            states = {
+                "malformed": codes.INVALID_ARGUMENT,
+                "large": codes.INVALID_ARGUMENT,
+                "unavailable": codes.UNAVAILABLE,
+            }
             context.abort(states.get(reply.state, codes.INTERNAL), reply.why)
             raise AssertionError  # abort does not return
 

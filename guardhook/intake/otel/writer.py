@@ -11,12 +11,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from types import ModuleType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from guardhook.core import limits
 from guardhook.core.folders import Folders
 from guardhook.intake.otel import decode_json, logs, metrics, spans
 from guardhook.intake.otel.pieces import Event, Mapped, Piece
-from guardhook.intake.otel.records import Log, Malformed, Point, Span
+from guardhook.intake.otel.records import RECORDS_MOST, Log, Malformed, Point, Span, TooMany
+from guardhook.journal import fit
 from guardhook.store.append import Appender
 from guardhook.store.errors import StoreError
 
@@ -26,11 +28,12 @@ GROUP_BYTES = 4 << 20  # decoded together before they are written
 GROUP_REQUESTS = 256
 _KNOWN_MOST = 50_000  # parts that are remembered, so that redelivery does not make the journal grow
 _TRACES_MOST = 100_000
+_Record = TypeVar("_Record")
 _CONTENT = ("input", "output", "text", "detail")  # left out where nothing said may be kept
 
 
 class Reply(NamedTuple):
-    """What becomes of a request. state: `ok`, `malformed` (never again), `unavailable` (try again later), `failed` (a mistake of ours)."""
+    """What becomes of a request. state: `ok`, `malformed` and `large` (never again like this), `unavailable` (try again later), `failed` (a mistake of ours)."""
 
     state: str
     rejected: int = 0
@@ -111,7 +114,11 @@ class Writer:
 
     def _next(self) -> _Job | None:
         with self._news:
-            return self._waiting.popleft() if self._waiting else None
+            while self._waiting:
+                job = self._waiting.popleft()
+                if job.future.set_running_or_notify_cancel():  # else nobody waits for it any more
+                    return job
+        return None
 
     def _group(self) -> None:
         done: list[_Done] = []
@@ -122,11 +129,16 @@ class Writer:
                 done.append(_Done(job, self._mapped(job)))
             except Malformed as error:
                 self.account.refused += 1
-                job.future.set_result(Reply("malformed", why=str(error)))
+                job.future.set_result(Reply("large" if isinstance(error, TooMany) else "malformed", why=str(error)))
             except Exception as error:  # whatever a request holds, the others are served
                 self._failed(job, error)
-        if done:
-            self._write(done)
+        try:
+            if done:
+                self._write(done)
+        except Exception as error:
+            for job, _ in done:
+                if not job.future.done():
+                    self._failed(job, error)
 
     def _failed(self, job: _Job, error: Exception) -> None:
         self.account.refused += 1
@@ -139,12 +151,12 @@ class Writer:
         if job.encoding == PROTOBUF:
             from guardhook.intake.otel import decode_protobuf as decoder
         if job.signal == "traces":
-            found: Sequence[Span] = decoder.spans(job.body)
+            found: Sequence[Span] = _bounded(decoder.spans(job.body))
             return spans.mapped(found)
         if job.signal == "logs":
-            records: Sequence[Log] = decoder.logs(job.body)
+            records: Sequence[Log] = _bounded(decoder.logs(job.body))
             return logs.mapped(records)
-        points: Sequence[Point] = decoder.points(job.body)
+        points: Sequence[Point] = _bounded(decoder.points(job.body))
         self.account.metrics.add(points)
         return metrics.mapped(points)
 
@@ -196,7 +208,7 @@ class Writer:
 
     def _kept(self, event: Event) -> Event:
         if not self._bare:
-            return event
+            return _fitting(event)
         out = {key: value for key, value in event.items() if key not in _CONTENT}
         metadata = event.get("metadata")
         if isinstance(metadata, dict):
@@ -204,3 +216,22 @@ class Writer:
         if "error" in event:
             out["error"] = "error"
         return out
+
+
+def _bounded(records: Sequence[_Record]) -> Sequence[_Record]:
+    if len(records) > RECORDS_MOST:
+        raise TooMany(f"the request has more than {RECORDS_MOST} records; send smaller batches")
+    return records
+
+
+def _fitting(event: Event) -> Event:
+    """Cuts texts that would be cut anyhow, before secrets are looked for in them: a line of megabytes would hold up all others."""
+    level = fit.level(event, limits.RECORD_BYTES)
+    if level is None:
+        return event
+    shorter, cut = fit.clip(event, level + fit.MARGIN)
+    assert isinstance(shorter, dict)
+    metadata = shorter.get("metadata")
+    return (
+        {**shorter, "metadata": {**(metadata if isinstance(metadata, dict) else {}), "cut": cut[:20]}} if cut else event
+    )
