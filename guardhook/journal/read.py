@@ -109,11 +109,14 @@ class Opened:
     For a compressed file fd is another, unnamed one, and positions in it are not those on disk: `stored` and `position` turn one into the other.
     """
 
-    __slots__ = ("_base", "_plain", "fd", "status")
+    __slots__ = ("_base", "_plain", "fd", "problem", "status")
 
-    def __init__(self, fd: int, status: os.stat_result, base: int = -1, plain: bool = True) -> None:
+    def __init__(
+        self, fd: int, status: os.stat_result, base: int = -1, plain: bool = True, problem: str | None = None
+    ) -> None:
         self.fd = fd
         self.status = status
+        self.problem = problem  # why the compressed file beside the plain one is not read
         self._base = base  # bytes that come out of the compressed file; -1 when there is none
         self._plain = plain  # whether there is a plain file, beside it or alone
 
@@ -163,17 +166,25 @@ def open_known(journal_dir: str, file: SessionFile) -> Opened:
         if fd is not None and os.fstat(fd).st_nlink == 0:  # compressed at this very moment
             os.close(fd)
             fd = None
-        from guardhook.journal import pack
-
-        try:
-            status = os.fstat(fd) if fd is not None else os.stat(file.key + PACKED, dir_fd=folder, follow_symlinks=False)  # fmt: skip
-            joined, base = pack.joined(folder, file.key, fd)
-            return Opened(joined, status, base, fd is not None)
-        finally:
-            if fd is not None:
-                os.close(fd)
+        return _joined(folder, file.key, fd)
     finally:
         os.close(folder)
+
+
+def _joined(folder: int, key: str, plain: int | None) -> Opened:
+    """A compressed file, and the plain one beside it. What is wrong with the former must not hide the latter. Raises OSError."""
+    from guardhook.journal import pack
+
+    if plain is None:
+        fd, base = pack.joined(folder, key, None)
+        return Opened(fd, os.stat(key + PACKED, dir_fd=folder, follow_symlinks=False), base, False)
+    status = os.fstat(plain)
+    try:
+        fd, base = pack.joined(folder, key, plain)
+    except OSError as error:
+        return Opened(plain, status, problem=error.strerror or str(error))
+    os.close(plain)
+    return Opened(fd, status, base, True)
 
 
 def start_of(fd: int, cursor: Cursor | None, current: int) -> int:

@@ -124,6 +124,8 @@ def _session(report: Report, journal_dir: str, key: str, parts: list[read.Sessio
         except OSError as error:
             report.add("damage", shown, f"is not read: {error.strerror or error}")
             continue
+        if opened.problem is not None:
+            report.add("damage", f"{shown}.gz", f"is not read: {opened.problem}")
         try:
             _mode(report, opened.status, shown)
             sizes[part.day] = _lines(report, opened.fd, shown, tickets) - opened.base

@@ -8,6 +8,7 @@ only the sessions in question are read again.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from guardhook.store.errors import Missing, Unusable
 
 LIVE_SECONDS = 86_400  # an idle session is often taken up again on the same day, and its head knows its project
 _LOCK_SECONDS = 2.0
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)  # what goes wrong for every session
 
 
 class Session(NamedTuple):
@@ -69,7 +71,7 @@ def sessions(folders: Folders) -> list[Session]:
 def _files(journal: str, day: str, key: str) -> list[str]:
     """The files of one session and day: plain, compressed or both, and what belongs to a compressed one."""
     paths = (f"{journal}/{day}/{key}{suffix}" for suffix in (behind.SUFFIX, behind.PACKED, recover.COPY))
-    return [path for path in paths if os.path.lexists(path)]
+    return [path for path in paths if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path))]
 
 
 def collect(
@@ -149,6 +151,8 @@ def _compress(folders: Folders, session: Session) -> int | None:
     except TimeoutError:
         return None
     except OSError as error:
+        if error.errno not in _FULL:
+            return None  # a damaged or foreign file; `journal verify` names it, and others are none the worse
         raise Unusable(f"{journal}: {error.strerror or error}", journal) from None
     finally:
         held.close()

@@ -185,6 +185,8 @@ class _Batch:
             except OSError as error:  # a link, another user's file, no permission
                 unreadable.append((f"{folder}/{key}{behind.SUFFIX}", error.strerror or str(error)))
                 continue
+            if known.problem is not None:
+                unreadable.append((f"{folder}/{key}{behind.PACKED}", known.problem))
             status, size = known.status, os.fstat(known.fd).st_size
             place = before.pop(folder, None)
             if place is None:

@@ -217,6 +217,31 @@ def test_a_damaged_file_is_told_and_the_rest_is_read(journal: Journal, damage: s
     assert run(journal.base, "gc", "--older-than", "1d").exit_code == 0 and not packed.exists()
 
 
+@pytest.mark.parametrize("kind", ["garbage", "folder", "pipe", "link"])
+def test_something_else_beside_a_plain_file_does_not_hide_it(journal: Journal, kind: str) -> None:
+    fill(journal)
+    head(journal)
+    with journal.open() as store:
+        before = everything(store)
+    beside = journal.path().with_suffix(".jsonl.gz")
+    {
+        "garbage": lambda: beside.write_bytes(b"x" * 500), "folder": beside.mkdir, "pipe": lambda: os.mkfifo(beside), "link": lambda: beside.symlink_to("/etc/passwd"),
+    }[kind]()  # fmt: skip
+    at = time.time() - 30 * 86_400
+    os.utime(journal.path(), (at, at))
+    (journal.base / "traces.db").unlink()
+    with journal.open() as store:
+        traces, problems = everything(store)  # type: ignore[misc]
+    assert traces == before[0] and [p["file"][-9:] for p in problems] == [".jsonl.gz"]  # type: ignore[index]
+    with journal.open() as store:
+        assert len(store.problems()) == 1
+    assert any(".jsonl.gz" in str(f) for f in verify.verify(journal.folders.journal).findings)
+    assert report(journal.base, "--compress-after", "7d")["compressed"] == [] and journal.path().exists()
+    for path in (journal.path(), beside):
+        os.utime(path, (at, at), follow_symlinks=False)
+    assert len(report(journal.base, "--older-than", "7d")["removed"]) == 1 and not journal.path().exists()
+
+
 def test_a_file_that_would_fill_the_disk_is_not_unpacked(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(journal)
     report(journal.base, "--compress-after", "7d")
