@@ -377,6 +377,14 @@ def test_how_runs_end(journal: Journal) -> None:
     ]
 
 
+def test_an_end_of_which_nothing_may_be_kept_still_ends_the_run(journal: Journal) -> None:
+    journal.add(prompt())
+    journal.add(event("session_end", line_data={"payload": {}, "redacted": [""], "redaction": "none"}), closes=True)
+    journal.add(bash("post_tool", "1"))
+    events = rendered(journal)
+    assert types(events)[-1] == ("run.completed", 1) and [k for k, _ in types(events)].count("run.completed") == 1
+
+
 def test_a_failure_that_the_next_prompt_got_over_fails_no_run(journal: Journal) -> None:
     journal.add(prompt(), event("other", native="StopFailure", error="x"), prompt("again"), event("stop"))
     journal.add(event("session_end"), closes=True)
