@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
 from store_rig import Journal, bash_call, event, everything
 
 from guardhook.commands import main
@@ -198,6 +200,17 @@ def test_expanding_that_was_cut_short_is_finished(journal: Journal) -> None:
     report(journal.base, "--compress-after", "7d")
     with gzip.open(journal.path().with_suffix(".jsonl.gz")) as file:
         assert file.read() == plain + more
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(1, 10**6), st.data())
+def test_places_in_compressed_files_are_remembered(base: int, plain: int, packed: int, data: st.DataObject) -> None:
+    """The store compares what it remembers with the size on disk: only the end may equal it."""
+    for beside, size in ((True, plain), (False, packed)):
+        total = base + (plain if beside else 0)
+        opened = read.Opened(-1, os.stat_result((0o100600, 1, 1, 1, 0, 0, size, 0, 0, 0)), base, beside)
+        place = data.draw(st.integers(0, total))
+        assert opened.position(opened.stored(place)) == place
+        assert (opened.stored(place) == size) == (place == total)
 
 
 @pytest.mark.parametrize("damage", ["cut", "garbage", "empty", "tail"])
