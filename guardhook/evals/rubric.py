@@ -18,7 +18,7 @@ from guardhook.store import Step, Trace
 
 KIND = "rubric"
 SEARCH_SECONDS = 2.0  # processor time of one search
-SLOW_SECONDS = 0.05  # searches that take longer …
+SLOW_SECONDS = 0.05  # steps that take longer to search …
 ALL_SLOW_SECONDS = 10.0  # … may take this much together, for one run
 
 
@@ -58,12 +58,20 @@ class _Examination:
     def step(self, step: Step) -> None:
         if not self._open:
             return
+        started = time.process_time()
         number = step.step_number
         self._search(f"the output of step {number}", number, forms(step.output_json), out=True)
         self._search(f"the name of step {number}", number, (step.name,))
         self._search(f"the input of step {number}", number, forms(step.input_json))
         if step.error:
             self._search(f"the error of step {number}", number, (step.error,))
+        spent = time.process_time() - started
+        if spent > SLOW_SECONDS:
+            self._slow += spent
+            if self._slow > ALL_SLOW_SECONDS:
+                raise EvaluatorFailed(
+                    f"the patterns take too long on this run (up to step {number}); make them simpler"
+                )
 
     def _search(self, where: str, number: int | None, texts: Iterable[str], *, out: bool = False) -> None:
         for text in texts:
@@ -75,21 +83,12 @@ class _Examination:
                 self._open.remove(check)
 
     def _matches(self, check: Check, text: str, where: str) -> bool:
-        started = time.process_time()
         try:
-            found = check.pattern.search(text, timeout=SEARCH_SECONDS) is not None
+            return check.pattern.search(text, timeout=SEARCH_SECONDS) is not None
         except (TimeoutError, MemoryError):
             raise EvaluatorFailed(
                 f"criterion {check.name!r}: the pattern takes too long on {where}; write it without nested or neighbouring repeats"
             ) from None
-        spent = time.process_time() - started
-        if spent > SLOW_SECONDS:
-            self._slow += spent
-            if self._slow > ALL_SLOW_SECONDS:
-                raise EvaluatorFailed(
-                    f"criterion {check.name!r}: the patterns take too long on this run (up to {where})"
-                )
-        return found
 
     def result(self) -> Result:
         criteria = []

@@ -279,3 +279,8 @@ def test_certificates_are_checked(tmp_path: Path) -> None:
         with pytest.raises(ProviderError) as caught:
             ask(Choice("openai", "m", KEY, server.url.replace("http:", "https:")), QUESTION, Patience(sleep=Sleeper()))
         assert caught.value.kind == "network" and "certificate" in str(caught.value).lower() and server.seen == []
+
+
+def test_thinking_that_leaves_no_room_for_an_answer(server: model.Server) -> None:
+    server.script = [model.said("", finish="length")]
+    assert "raise it" in str(failing(server))

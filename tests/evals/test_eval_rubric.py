@@ -215,3 +215,11 @@ def test_any_bytes_are_parsed_or_refused_in_words(data: bytes, name: str) -> Non
         rubric_file.parse(name, data)
     except rubric_file.BadRubric as error:
         assert str(error).startswith(f"{name}: ")
+
+
+def test_many_slow_steps_together_are_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guardhook.evals.rubric.SLOW_SECONDS", 0.0)
+    monkeypatch.setattr("guardhook.evals.rubric.ALL_SLOW_SECONDS", 0.0)
+    put(tmp_path, "t", step(output="x" * 1000))
+    path = rubric(tmp_path, {"name": "r", "criteria": [{"name": "c", "pattern": "nothing", "expected": False}]})
+    assert "up to step 1" in refused(run(tmp_path, "t", "--rubric", path, "--json"), 1)["hints"][0]

@@ -25,7 +25,7 @@ def reply(answer: dict[str, object]) -> Reply:
     blocks = map(table, rows(answer.get("content")))
     parts = [str(b["text"]) for b in blocks if b.get("type") == "text" and isinstance(b.get("text"), str)]
     usage = table(answer.get("usage"))
+    cut = answer.get("stop_reason") == "max_tokens"
     return Reply(
-        joined(parts, "anthropic"), count(usage.get("input_tokens")), count(usage.get("output_tokens")),
-        answer.get("stop_reason") == "max_tokens",
-    )  # fmt: skip
+        joined(parts, "anthropic", cut), count(usage.get("input_tokens")), count(usage.get("output_tokens")), cut
+    )

@@ -29,7 +29,6 @@ def reply(answer: dict[str, object]) -> Reply:
     usage = table(answer.get("usageMetadata"))
     out = count(usage.get("candidatesTokenCount"))
     thoughts = count(usage.get("thoughtsTokenCount"))
-    return Reply(
-        joined(texts, "google"), count(usage.get("promptTokenCount")), out if out is None or thoughts is None else out + thoughts,
-        first.get("finishReason") == "MAX_TOKENS",
-    )  # fmt: skip
+    cut = first.get("finishReason") == "MAX_TOKENS"
+    spent = out if out is None or thoughts is None else out + thoughts
+    return Reply(joined(texts, "google", cut), count(usage.get("promptTokenCount")), spent, cut)

@@ -28,7 +28,7 @@ def reply(answer: dict[str, object]) -> Reply:
     if isinstance(content, list):
         parts = [str(p["text"]) for p in map(table, content) if isinstance(p.get("text"), str)]
     usage = table(answer.get("usage"))
+    cut = first.get("finish_reason") == "length"
     return Reply(
-        joined(parts, "openai"), count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")),
-        first.get("finish_reason") == "length",
-    )  # fmt: skip
+        joined(parts, "openai", cut), count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), cut
+    )

@@ -81,8 +81,10 @@ def count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value < 1 << 40 else None
 
 
-def joined(parts: list[str], provider: str) -> str:
+def joined(parts: list[str], provider: str, cut: bool) -> str:
+    """The text of a reply. Raises ProviderError when there is none."""
     text = "".join(parts)
     if not text.strip():
-        raise ProviderError("reply", f"{provider} answered without any text")
+        why = "; thinking used up ai.max_tokens, raise it" if cut else ""
+        raise ProviderError("reply", f"{provider} answered without any text{why}")
     return text
