@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 
 import click
@@ -66,9 +65,7 @@ def command(
 
 def extras(folders: Folders, *, doctor: bool) -> Mapping[str, Extra]:
     """Files that this installation can add to a bundle, by name."""
-    out: dict[str, Extra] = {"account.md": _markdown}
-    if importlib.util.find_spec("guardhook.views.report.page") is not None:
-        out["report.html"] = _report
+    out: dict[str, Extra] = {"account.md": _markdown, "report.html": _report}
     if doctor:
         out["doctor.json"] = lambda _: _doctor(folders)
     return out
@@ -85,18 +82,20 @@ def _report(document: Opened) -> bytes:
     """The report, made of the redacted recording: it is put into a store of its own first."""
     import tempfile
 
+    from guardhook.archive.account.account import account_for_answer
     from guardhook.archive.give_back import give_back
     from guardhook.core.folders import explicit
     from guardhook.store import StoreError, open_store
     from guardhook.views.report import page
 
+    sections = [page.account(account_for_answer(document.recording))]
     with tempfile.TemporaryDirectory() as folder:
         own = explicit(folder)
         try:
             given = give_back(own, document, "", exists=False)
             parts: list[bytes] = []
             with open_store(own) as store:
-                page.write(parts.append, store, [page.Part(store.get(given.trace_id))], version=_version())
+                page.write(parts.append, store, [page.Part(store.get(given.trace_id), sections)], version=_version())
         except StoreError as error:
             raise ArchiveError(error.message) from None
     return b"".join(parts)

@@ -10,12 +10,16 @@ import click
 
 from guardhook import __version__
 from guardhook.commands import reading
+from guardhook.commands.folders import resolve
 from guardhook.commands.outfile import binary
 from guardhook.commands.output import fail
 
 if TYPE_CHECKING:
+    from guardhook.core.folders import Folders
     from guardhook.store import Store, Trace
     from guardhook.views.report.page import Section
+
+ACCOUNT_STEPS = 50_000  # the account of a run is made in memory
 
 
 @click.command("report")
@@ -45,9 +49,10 @@ def command(
         fail(f"--from-step {from_step} lies after --to-step {to_step}", as_json=as_json)
     if output is not None and not output.strip():
         fail("--output needs a value", as_json=as_json)
+    folders = resolve(directory)
     with reading.opened(directory, as_json) as store:
         traces = [store.get(name) for name in (trace_id, other_id) if name is not None]
-        parts = [page.Part(trace, sections(store, trace), from_step, to_step) for trace in traces]
+        parts = [page.Part(trace, sections(folders, store, trace), from_step, to_step) for trace in traces]
         diff = compare(store, traces[0], traces[1]) if len(traces) == 2 else None
         if output == "-":
             page.write(sys.stdout.buffer.write, store, parts, version=__version__, diff=diff)
@@ -65,18 +70,38 @@ def command(
         click.echo(one_line(path) + ("" if size is None else f"  {size / 1e6:.1f} MB"))
 
 
-def sections(store: Store, trace: Trace) -> list[Section]:
-    """What else is known of a trace: its evaluations."""
+def sections(folders: Folders, store: Store, trace: Trace) -> list[Section]:
+    """What else is known of a trace: the account of its last answer, and its evaluations."""
     from guardhook.views.report.page import Section
 
+    out = []
+    runs = store.runs(trace)
+    if runs and trace.step_count <= ACCOUNT_STEPS:
+        out.append(_account(folders, store, runs[-1].run))
     found = store.evaluations(trace)
-    if not found:
-        return []
-    rows = [
-        (entry.evaluator_name, [f"{entry.score * 100:.0f}%, {'passed' if entry.passed else 'failed'}"], "ok" if entry.passed else "bad")
-        for entry in found
-    ]  # fmt: skip
-    return [Section("Evaluations", rows)]
+    if found:
+        rows = [
+            (entry.evaluator_name, [f"{entry.score * 100:.0f}%, {'passed' if entry.passed else 'failed'}"], "ok" if entry.passed else "bad")
+            for entry in found
+        ]  # fmt: skip
+        out.append(Section("Evaluations", rows))
+    return out
+
+
+def _account(folders: Folders, store: Store, run: str) -> Section:
+    from guardhook.archive import source
+    from guardhook.archive.account import account, declarations
+    from guardhook.policy import settings
+    from guardhook.rollout import options, runs
+    from guardhook.views.report import page
+
+    try:
+        config = settings.read(folders)
+        declared = declarations.of(config.section("account"), origin=declarations.CONFIG)
+        gathered = source.gather(folders, store, runs.find_in(store, run), options=options.of(config))
+    except (settings.SettingsError, options.BadOptions, TypeError, ValueError) as error:
+        return page.Section(page.ACCOUNT, [], f"There is none: {error}", "warn")
+    return page.account(account.account_for_answer(gathered.recording, run_id=run, declarations=declared))
 
 
 def _name(traces: list[Trace]) -> str:

@@ -115,6 +115,7 @@ def test_objections_are_told_before_the_timeline_and_lead_to_the_call(tmp_path: 
     assert [int(str(a["data-step"])) for a in links] == blocked and len(blocked) == 1
     words = "".join(tags.words)
     assert words.index("deletes") < words.index("Timeline")
+    assert "You asked" in words and "Anything wrong" in words and "[harness]" in words
     assert "rm -rf /" in words
     assert [row[2] for row in found if row[0] == "e"] == ["user_prompt"]
 

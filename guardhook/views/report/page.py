@@ -33,6 +33,25 @@ class Section(NamedTuple):
     tone: str = ""
 
 
+ACCOUNT = "Account of the last answer"
+
+
+def account(told: dict[str, object]) -> Section:
+    """An account (guardhook.archive.account) as a section: each sentence with who vouches for it."""
+    summary, rows = told.get("summary"), told.get("rows")
+    lines = []
+    for row in rows if isinstance(rows, list) else ():
+        said = [f"{line['text']} [{line['source']}]" for line in row["lines"]]
+        if row.get("more"):
+            said.append(f"{row['more']} more.")
+        lines.append((str(row["heading"]), said, ""))
+    if not isinstance(summary, dict):
+        return Section(ACCOUNT, lines)
+    return Section(
+        ACCOUNT, lines, str(summary["sentence"]), {"ok": "good"}.get(str(summary["tone"]), str(summary["tone"]))
+    )
+
+
 class Part(NamedTuple):
     """One trace of the report and the window of its steps."""
 
