@@ -73,8 +73,8 @@ def command(
     word = "would be removed" if dry_run else "removed"
     click.echo(f"{len(found.removed):,} session(s) {word}, {found.bytes_removed:,} of {found.bytes_before:,} bytes; {found.kept:,} stay")  # fmt: skip
     if found.compressed:
-        told = "would be compressed" if dry_run else f"compressed, {found.bytes_saved:,} bytes saved"
-        click.echo(f"{len(found.compressed):,} session(s) {told}")
+        told = "would be compressed" if dry_run else "compressed"
+        click.echo(f"{len(found.compressed):,} session(s) {told}, {found.bytes_saved:,} bytes saved")
     if found.skipped:
         say(f"{found.skipped} session(s) are in use and stay")
 

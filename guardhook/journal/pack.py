@@ -22,6 +22,7 @@ MOST_BYTES = 8 << 30  # of one file, uncompressed
 _TEMPORARY = ".gz.tmp"
 _CHUNK = 1 << 20
 _GZIP = zlib.MAX_WBITS | 16
+_LEVEL = 6
 _DAMAGED = "the compressed file is damaged"
 
 
@@ -100,6 +101,29 @@ def compress(held: write.Session, day: str) -> bool:
         os.close(folder)
 
 
+def weigh(journal_dir: str, day: str, key: str) -> tuple[int, int] | None:
+    """The size of a plain file and what it would be compressed, None where `compress` would leave it. Nothing is written. Raises OSError."""
+    root = files.open_folder(journal_dir)
+    try:
+        folder = files.open_folder(day, root)
+    finally:
+        os.close(root)
+    try:
+        fd = files.open_file(key + write.SUFFIX, folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    finally:
+        os.close(folder)
+    try:
+        size = os.fstat(fd).st_size
+        if size < LEAST_BYTES or os.pread(fd, 1, size - 1) != b"\n":
+            return None
+        packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
+        return size, sum(len(packer.compress(chunk)) for chunk in _chunks(fd)) + len(packer.flush())
+    finally:
+        os.close(fd)
+
+
 def _compress(held: write.Session, day: str, folder: int) -> bool:
     key = held.name
     try:
@@ -151,7 +175,7 @@ def _write(folder: int, key: str, plain: int, before: bool) -> None:
                         file.write(chunk)
                 finally:
                     os.close(old)
-            packer = zlib.compressobj(6, wbits=_GZIP)
+            packer = zlib.compressobj(_LEVEL, wbits=_GZIP)
             for chunk in _chunks(plain):
                 file.write(packer.compress(chunk))
             file.write(packer.flush())

@@ -34,7 +34,7 @@ class Session(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What was (or, in a dry run, would be) removed and compressed; skipped are sessions in use. bytes_saved: by compressing; 0 in a dry run, which can't know."""
+    """What was (or, in a dry run, would be) removed and compressed; skipped are sessions in use. bytes_saved: by compressing."""
 
     removed: list[Session]
     skipped: int
@@ -126,18 +126,28 @@ def collect(
 
 
 def _would_compress(folders: Folders, session: Session) -> int | None:
-    """0 when there is something to compress, which a dry run can't know the size of afterwards."""
+    """How many bytes compressing would save; None when there is nothing to compress."""
+    saved = None
+    for day in session.days:
+        with contextlib.suppress(OSError):
+            weighed = pack.weigh(folders.journal, day, session.key)
+            if weighed is not None:
+                saved = (saved or 0) + weighed[0] - weighed[1]
+    return saved
+
+
+def _worth_it(folders: Folders, session: Session) -> bool:
     for day in session.days:
         with contextlib.suppress(OSError):
             if os.lstat(f"{folders.journal}/{day}/{session.key}{behind.SUFFIX}").st_size >= pack.LEAST_BYTES:
-                return 0
-    return None
+                return True
+    return False
 
 
 def _compress(folders: Folders, session: Session) -> int | None:
     """Compresses what can be of one session and gives how many bytes that saved; None when nothing was done. Raises Unusable."""
     journal = folders.journal
-    if _would_compress(folders, session) is None:
+    if not _worth_it(folders, session):
         return None
     held = write.Session(journal, session.key, "", "")
     done = False

@@ -289,8 +289,10 @@ def test_room_is_made_by_compressing_before_anything_goes(journal: Journal) -> N
     journal.add(event("pre_tool", tool="Bash", given={"command": "ls"}, session="other", call="1"))
     total = report(journal.base, "--max-size", "1T", "--compress-after", "never")["bytes_before"]
     dry = report(journal.base, "--max-size", "1T", "--dry-run")
-    assert (len(dry["compressed"]), dry["bytes_saved"], names(journal)[0][-6:]) == (1, 0, ".jsonl")
+    assert (len(dry["compressed"]), names(journal)[0][-6:]) == (1, ".jsonl")
+    assert report(journal.base, "--max-size", str(total // 2), "--dry-run")["removed"] == []
     found = report(journal.base, "--max-size", str(total // 2))
+    assert 0 <= dry["bytes_saved"] - found["bytes_saved"] < 1000  # but for the head that is left beside
     assert (len(found["compressed"]), found["removed"]) == (1, []) and found["bytes_saved"] > total // 2
     found = report(journal.base, "--max-size", "2000")
     assert not list((journal.base / "journal").glob("20*/*.head"))
