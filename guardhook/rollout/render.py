@@ -112,11 +112,15 @@ class Renderer:
         if item.data.get("run") != self.ref.run_id:
             return []
         us = instants.micros(item.ts)
-        if us is None:
-            return []
+        mine = _Lost(lost, "missing") if lost > 0 else None
+        if us is None:  # a clock beyond the year 9999; the line's own time can't be told
+            mine = _Lost(lost + 1, "unreadable time")
+            if state.started:
+                self.ts = state.ts
+                self._lose(mine)
+            return self._out
         self.ts, self.us = instant(item.ts), us
         state.ts = self.ts
-        mine = _Lost(lost, "missing") if lost > 0 else None
         if item.type == line.GAP:
             mine = _Lost(max(lost, 1), str(item.data.get("reason") or "gap"))
         if mine is not None and state.started:
