@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING
 
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
     from guardhook.core.folders import Folders
     from guardhook.intake.import_run import Result
 
+STDIN = "stdin.jsonl"
 _PROBLEMS_SHOWN = 10
 
 
@@ -37,9 +43,9 @@ def command(
     as_json: bool,
     directory: str | None,
 ) -> None:
-    """Import session logs of Claude Code, Codex and Gemini CLI, files or whole folders.
+    """Import session logs of Claude Code, Codex, Gemini CLI and Qwen Code, files or whole folders.
 
-    What was imported before and did not change is recognised without reading it.
+    What was imported before and did not change is recognised without reading it. `-` is standard input.
     """
     from guardhook.intake import detect, import_run
     from guardhook.store import StoreError
@@ -60,10 +66,14 @@ def command(
         failed.append(result)
 
     bar = reading.Bar("importing")
-    found = import_run.collect(list(paths), options.since_us, refused)
+    given = list(paths)
+    spooled = contextlib.ExitStack()
+    if "-" in given:
+        given[given.index("-")] = _spooled(spooled, as_json)
+    found = import_run.collect(given, options.since_us, refused)
     results = list(failed)
     try:
-        with import_run.Import(folders, options, forks=_Forks(folders), progress=bar) as work:
+        with spooled, import_run.Import(folders, options, forks=_Forks(folders), progress=bar) as work:
             for result in work.run(found):
                 results.append(result)
                 if not as_json:
@@ -148,6 +158,16 @@ def _records(result: Result, many: bool) -> None:
         say(f"  {problem.file}: {place}{problem.reason}")
     if len(counts.problems) > _PROBLEMS_SHOWN:
         say(f"  … {len(counts.problems) - _PROBLEMS_SHOWN} more such lines (--json tells them)")
+
+
+def _spooled(stack: contextlib.ExitStack, as_json: bool) -> str:
+    """Standard input as a file: formats are read twice, or from any place."""
+    if sys.stdin.isatty():
+        fail("there is nothing on standard input", hints=["guardhook import - < FILE"], as_json=as_json)
+    path = os.path.join(stack.enter_context(tempfile.TemporaryDirectory(prefix="guardhook-")), STDIN)
+    with open(path, "xb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
+    return path
 
 
 def _tags(text: str | None, as_json: bool) -> tuple[str, ...]:

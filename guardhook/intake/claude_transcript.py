@@ -65,6 +65,10 @@ class _Attachment(msgspec.Struct):
     commandMode: str | None = None
 
 
+class _Launch(msgspec.Struct):
+    agentId: str | None = None
+
+
 class _Record(msgspec.Struct):
     type: str = ""
     uuid: str | None = None
@@ -81,6 +85,7 @@ class _Record(msgspec.Struct):
     message: _Message | None = None
     permissionDecision: _Decision | None = None
     toolDenialKind: str | None = None
+    toolUseResult: msgspec.Raw | None = None
     subtype: str | None = None
     attachment: _Attachment | None = None
     totalCostUSD: Count = None
@@ -94,6 +99,7 @@ class _Meta(msgspec.Struct):
 
 _decoder = records.Decoder(_Record)
 _metas = records.Decoder(_Meta)
+_launches = records.Decoder(_Launch)
 
 
 def detect(path: str, head: bytes) -> bool:
@@ -213,12 +219,14 @@ class _Transcript:
         self.compacted = 0
         self.seen: dict[int, None] = {}
         self.anchors: dict[str, int] = {}
-        self.spawned: dict[str, int] = {}  # call -> its step, for the calls that started sub-agents
+        self.spawned: dict[str, int] = {}  # call, or sub-agent -> the step that started it
+        self.unlinked: set[str] = set()  # sub-agents of which nothing tells what started them but its result
 
     def events(self, fd: int) -> Iterator[Event]:
         """All events of the file and of its sub-agents, the end included."""
         agents = _agents(self.path)
         wanted = {meta.toolUseId for _, meta in agents if meta.toolUseId}
+        self.unlinked = {_agent_id(file) for file, meta in agents if not meta.toolUseId}
         for record in self._records(self.path, fd):
             parent = None
             main = self.side or not record.isSidechain
@@ -376,7 +384,14 @@ class _Transcript:
             metadata["blocked"] = True  # in the client's own words; older ones say so in no other way
         assert block.tool_use_id is not None
         error = (text or "tool failed") if failed else None
-        return self.steps.result(block.tool_use_id, stamp, {"result": text}, error, metadata)
+        event = self.steps.result(block.tool_use_id, stamp, {"result": text}, error, metadata)
+        raw = record.toolUseResult
+        if self.unlinked and raw is not None and b'"agentId"' in bytes(raw):
+            launched = _launches.decode(bytes(raw))[0]
+            step = event.fields["step_number"]
+            if launched is not None and launched.agentId in self.unlinked and isinstance(step, int):
+                self.spawned[str(launched.agentId)] = step
+        return event
 
     def _anchor(
         self, agent: str, kind: str | None, cause: int | None, prompt: str | None, stamp: str | None
@@ -412,8 +427,8 @@ class _Transcript:
                 if anchor is None and record.type == "user":
                     prompt = prompt or next(iter(turns(record)), None)
                 if anchor is None and record.type == "assistant":
-                    agent = record.agentId or name.removesuffix(".jsonl").removeprefix("agent-")
-                    cause = self.spawned.get(meta.toolUseId or "")
+                    agent = record.agentId or _agent_id(file)
+                    cause = self.spawned.get(meta.toolUseId or "") or self.spawned.get(_agent_id(file))
                     anchor = yield from self._anchor(agent, meta.agentType, cause, prompt, record.timestamp)
                 yield from self._record(record, False, anchor)
         finally:
@@ -427,6 +442,10 @@ def _agents(path: str) -> list[tuple[str, _Meta]]:
         if file.endswith(".jsonl"):
             found.append((file, _meta(file.removesuffix(".jsonl") + ".meta.json")))
     return found
+
+
+def _agent_id(file: str) -> str:
+    return os.path.basename(file).removesuffix(".jsonl").removeprefix("agent-")
 
 
 def _meta(file: str) -> _Meta:

@@ -94,7 +94,7 @@ def default_places(environ: Mapping[str, str]) -> list[str]:
     claude = environ.get("CLAUDE_CONFIG_DIR") or f"{home}/.claude"
     codex = environ.get("CODEX_HOME") or f"{home}/.codex"
     places = [f"{claude}/projects", f"{codex}/sessions", f"{codex}/archived_sessions", f"{home}/.gemini/tmp", f"{home}/.qwen/projects"]  # fmt: skip
-    return [place for place in places if os.path.isabs(place) and os.path.isdir(place)]
+    return [os.path.realpath(place) for place in places if os.path.isabs(place) and os.path.isdir(place)]
 
 
 def measure(

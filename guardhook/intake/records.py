@@ -147,6 +147,8 @@ def mend(value: object, kind: Any, path: str, wrong: list[str]) -> Any:
             except (msgspec.ValidationError, RecursionError):
                 wrong.append(f"{path}{field.encode_name}"[:80])
         return kind(**found)
+    if kind is msgspec.Raw:
+        return msgspec.Raw(msgspec.json.encode(value))
     options = get_args(kind)
     if get_origin(kind) is list and isinstance(value, list):
         out = []

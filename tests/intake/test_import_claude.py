@@ -93,7 +93,10 @@ def test_an_older_client(rig: Rig) -> None:
     rig.import_(rig.fixture("claude/older.jsonl"))
     trace = rig.trace()
     assert trace.agent_version == "2.1.197"
-    assert [s.name for s in rig.steps() if s.metadata.get("hook_anchor")] == ["subagent:a0000000000000001"]
+    (anchor,) = [s for s in rig.steps() if s.metadata.get("hook_anchor")]
+    # Nothing but the result of the call tells which sub-agent it started.
+    spawner = next(s for s in rig.steps() if s.name == "Agent")
+    assert anchor.name == "subagent:a0000000000000001" and anchor.caused_by_step_number == spawner.step_number
 
 
 def test_records_add_up(rig: Rig) -> None:

@@ -180,6 +180,16 @@ def test_what_is_refused_when_it_is_named(rig: Rig, what: str) -> None:
     assert len(rig.traces()) == 1  # the other one
 
 
+def test_standard_input(rig: Rig) -> None:
+    path = rig.write("a.jsonl", *talk("one"))
+    for expected in (["imported"], ["unchanged"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "guardhook", "import", "-", "--json", "--dir", str(rig.data)], input=path.read_bytes(), capture_output=True, check=True,
+        )  # fmt: skip
+        assert [f["status"] for f in json.loads(done.stdout)["files"]] == expected
+    assert rig.trace().metadata["source_file"] == "stdin.jsonl"
+
+
 def test_nothing_to_import(rig: Rig) -> None:
     path = rig.write("a.jsonl", {"type": "last-prompt", "sessionId": "s"}, {"type": "user", "sessionId": "s", "message": {"content": "  "}})  # fmt: skip
     ran = rig.run("import", path)

@@ -97,6 +97,14 @@ def test_half_characters_and_bytes_that_are_no_text(rig: Rig) -> None:
     assert [s.output for s in rig.steps()] == [{"text": "cut \ufffd off"}, {"text": "raw \ufffd byte"}, {"text": "nul \0 here"}]  # fmt: skip
 
 
+def test_half_characters_in_what_is_looked_at_later(rig: Rig) -> None:
+    head = b'{"sessionId":"s","projectHash":"ab","startTime":"2026-11-30T10:00:00.000Z"}\n'
+    patch = rb'{"$set":{"messages":[{"id":"a","type":"user","content":"go \ud83d"},{"id":"b","type":"gemini","content":"done"}]}}'
+    found = imported(rig, "gemini-chat", head + patch)
+    assert found["records"]["mended"] == 0 and rig.trace().input == {"prompt": "go \ufffd"}
+    assert [s.output for s in rig.steps()] == [{"text": "done"}]
+
+
 def test_a_very_long_text_loses_its_end_and_says_so(rig: Rig) -> None:
     long = "ab " * 1_500_000 + "ghp_" + "a1B2" * 9
     found = imported(rig, "claude-transcript", json.dumps({
@@ -113,7 +121,7 @@ def test_a_very_long_text_loses_its_end_and_says_so(rig: Rig) -> None:
 
 
 def test_very_many_small_values(rig: Rig) -> None:
-    given_ = {str(n): n for n in range(600_000)}
+    given_ = {str(n): n for n in range(200_000)}
     found = imported(rig, "claude-transcript", json.dumps({
         "type": "assistant", "uuid": "1", "parentUuid": None, "sessionId": "s", "message": {"id": "m", "content": [{"type": "tool_use", "id": "t", "name": "N", "input": given_}]},
     }).encode())  # fmt: skip
@@ -168,7 +176,7 @@ def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, .
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_wrong_types_in_every_field(format: str, data: st.DataObject) -> None:
     records: list[Any] = [json.loads(raw) for raw in SAMPLES[format].read_text().splitlines()]
@@ -198,7 +206,7 @@ def test_wrong_types_in_every_field(format: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_bytes_changed_anywhere(format: str, data: st.DataObject) -> None:
     whole = bytearray(SAMPLES[format].read_bytes())
