@@ -63,14 +63,15 @@ def tag_list(text: str | None) -> list[str]:
 
 
 def redaction(folders: Folders, as_json: bool) -> str:
-    """What is kept of recorded runs: everything with `[capture] mode = "full"`, else everything but secrets."""
+    """What is kept of recorded runs: `[capture] mode`."""
+    from guardhook.journal.redact import MODES
     from guardhook.policy import settings
 
     try:
-        mode = settings.read(folders).get("capture.mode")
+        mode = settings.read(folders).get("capture.mode", "redacted")
     except settings.SettingsError as error:
         fail(str(error), code=1, as_json=as_json)
-    return "full" if mode == "full" else "redacted"
+    return mode if isinstance(mode, str) and mode in MODES else "redacted"
 
 
 def _wrapped() -> str | None:

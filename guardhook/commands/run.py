@@ -28,7 +28,7 @@ def command(
 
     The program may append events of the native protocol to the file in GUARDHOOK_EVENTS.
     """
-    from guardhook.intake import recording, run
+    from guardhook.intake import record, recording, run
 
     if not words or not words[0]:
         fail("no command to run", hints=["guardhook run -- COMMAND [ARGUMENT]..."])
@@ -37,20 +37,20 @@ def command(
     folders = resolve(directory)
     # Handed on only when a folder was named: the program then finds the same store, and else its own default.
     named = directory if directory and directory.strip() else os.environ.get("GUARDHOOK_DIR", "")
-    told: list[str] = []
+    last: list[str] = []
 
     def warn(message: str) -> None:
-        told.append(message)
+        last[:] = [message]
         if not quiet:
             say(f"guardhook run: {message}")
 
     try:
         wrapped = run.Run(
             folders, words, agent=agent, tags=tag_list(tags), root=recording.project_of(os.getcwd()),
-            redaction=redaction(folders, False), warn=warn,
+            redaction=redaction(folders, False), warn=record.Told(warn),
         )  # fmt: skip
     except run.NotRecorded:
-        fail(f"the trace could not be begun, and {words[0]!r} was not started", code=1, hints=[] if not quiet else told)
+        fail(f"the trace could not be begun, and {words[0]!r} was not started", code=1, hints=last if quiet else [])
     outcome = wrapped.go(grace=grace or None, directory=folders.data if named.strip() else None)
     if not quiet:
         say(_last_line(outcome))

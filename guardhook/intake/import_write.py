@@ -18,6 +18,7 @@ import msgspec
 from guardhook.core import limits
 from guardhook.core.folders import Folders
 from guardhook.core.jsontext import dumps
+from guardhook.intake import bare
 from guardhook.intake.imports import Event, Run
 from guardhook.journal import files, fit, generation, line, read, redact
 from guardhook.store.errors import Locked, Unusable
@@ -30,18 +31,6 @@ _BORDER = "\n]\0\n"
 _PART = ".part"
 _STALE_SECONDS = 86_400
 _LOCK = ".lock"
-# Fields of events in which no text of others stands.
-_PLAIN = frozenset((
-    "step_number", "step_type", "started_at", "ended_at", "duration_ms", "tokens_used", "parent_step", "caused_by_step", "agent_name",
-    "trigger", "status", "session_id", "total_tokens", "total_duration_ms", "total_cost_usd", "created_at", "dialect", "parent_trace_id",
-    "forked_from_step", "confidence", "decided_by", "token_count", "score", "passed", "evaluator_type", "evaluated_at",
-))  # fmt: skip
-# What is left of events and their metadata where a person wants contents hashed or left out.
-_KEPT = _PLAIN | {"name", "model", "agent_version", "evaluator_name", "tags", "id", "project"}
-_KEPT_METADATA = frozenset((
-    "source_format", "source_file", "source_version", "call", "kind", "agent_id", "agent_type", "hook_anchor", "usage", "records", "models",
-    "interrupted", "blocked", "compacted", "unanswered",
-))  # fmt: skip
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -326,9 +315,9 @@ class _Redactor:
         yield from self._batch(batch)
 
     def _batch(self, batch: list[tuple[Event, str]]) -> Iterator[tuple[Event, str, str]]:
-        if self._mode in ("hashed", "none"):
+        if self._mode in bare.MODES:
             for event, _ in batch:
-                fields, pointers = self._bare(event.fields)
+                fields, pointers = bare.bare(event.fields, self._mode)
                 yield event, _text(fields), _marks(pointers, [])
             return
         if self._mode == "full" or self._harmless(batch):
@@ -336,7 +325,7 @@ class _Redactor:
                 yield event, text, ""
             return
         for event, text in batch:
-            before = {k: v for k, v in event.fields.items() if k not in _PLAIN}
+            before = {k: v for k, v in event.fields.items() if k not in bare.PLAIN}
             after, pointers = redact.redact(before, self._rows, self._mode)
             if isinstance(after, dict) and pointers:
                 yield event, _text({**event.fields, **after}), _marks(pointers, [])
@@ -352,7 +341,7 @@ class _Redactor:
         stack: list[object] = []
         for event, _ in batch:
             for name, value in event.fields.items():
-                if name in _PLAIN:
+                if name in bare.PLAIN:
                     continue
                 stack.append(value)
                 while stack:
@@ -378,26 +367,6 @@ class _Redactor:
         self._names[key] = secret = redact.secret_name(key)
         return secret
 
-    def _bare(self, fields: dict[str, object]) -> tuple[dict[str, object], list[str]]:
-        """The fields where contents are hashed or left out."""
-        out: dict[str, object] = {}
-        pointers = []
-        for name, value in fields.items():
-            if name == "metadata" and isinstance(value, dict):
-                kept = {k: v for k, v in value.items() if k in _KEPT_METADATA or not isinstance(v, (str, list, dict))}
-                rest = {k: v for k, v in value.items() if k not in kept}
-                if rest:
-                    changed, _ = redact.redact(rest, (), self._mode)
-                    kept = {**kept, **changed} if isinstance(changed, dict) else kept
-                    pointers.append("/metadata")
-                out[name] = kept
-            elif name in _KEPT or value is None:
-                out[name] = value
-            else:
-                out[name], more = redact.redact(value, (), self._mode)
-                pointers += [f"/{name}"] if more else []
-        return out, pointers
-
     def _large(self, event: Event) -> tuple[Event, str, str]:
         """An event that is too long for a line: its longest texts lose their ends."""
         room = limits.RECORD_BYTES * 3 // 4
@@ -405,15 +374,15 @@ class _Redactor:
         fields, cut = (event.fields, list[str]()) if step is None else fit.clip(event.fields, step + fit.MARGIN)
         assert isinstance(fields, dict)
         pointers: list[str] = []
-        if self._mode in ("hashed", "none"):
-            fields, pointers = self._bare(fields)
+        if self._mode in bare.MODES:
+            fields, pointers = bare.bare(fields, self._mode)
             return event, _text(fields), _marks(pointers, cut)
         fields, pointers = redact.redact(fields, self._rows, self._mode)
         if step is not None:
             fields, cut = fit.trim(fields, cut, step)
         text = _text(fields)
         if len(text) > 2 * limits.RECORD_BYTES and isinstance(fields, dict):  # it is not its texts that are long
-            fields = {k: v for k, v in fields.items() if k in _PLAIN or (isinstance(v, str) and len(v) <= 4096)}
+            fields = {k: v for k, v in fields.items() if k in bare.PLAIN or (isinstance(v, str) and len(v) <= 4096)}
             cut = [f"/{name}" for name in event.fields if name not in fields]
             text = _text(fields)
         return event, text, _marks(pointers, cut)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from guardhook.core.folders import Folders
-from guardhook.intake import ingest_check
+from guardhook.intake import bare, ingest_check
 from guardhook.intake.documents import Item
 from guardhook.intake.recording import project_of
 from guardhook.store import Filter, Missing, Store, StoreError, open_store, protocol
@@ -85,7 +85,8 @@ class Ingest:
         self._dry = dry_run
         self._root = root
         self._told = told
-        self._appender = Appender(folders, dialect=DIALECT, redaction=redaction)
+        self._bare = redaction if redaction in bare.MODES else None
+        self._appender = Appender(folders, dialect=DIALECT, redaction="redacted" if self._bare else redaction)
         self._store: Store | None = None
         self._asked = False
         self._ids: dict[str, str] = {}  # id in the input -> id in the store
@@ -125,6 +126,8 @@ class Ingest:
         number = len(steps) if isinstance(steps, list) else 0
         if not self._dry:
             lines = self._lines(trace, parent, steps if isinstance(steps, list) else [], evals)
+            if (mode := self._bare) is not None:
+                lines = ((kind, bare.bare(event, mode)[0]) for kind, event in lines)
             try:
                 self._appender.put(name, lines, opens=True, whole=True, root=self._root)
             except StoreError as error:

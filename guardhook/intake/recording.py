@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from guardhook.core.folders import Folders
 from guardhook.gate import roots
+from guardhook.intake import bare
 from guardhook.journal import line, write
 from guardhook.store import Filter, Missing, Store, StoreError, open_store, schema
 from guardhook.store.append import Appender
@@ -67,8 +68,10 @@ class Recording:
         self._root = root
         self._after_end = after_end
         self._warn = warn
-        self._appender = Appender(folders, dialect=DIALECT, redaction=redaction)
+        self._bare = redaction if redaction in bare.MODES else None
+        self._appender = Appender(folders, dialect=DIALECT, redaction="redacted" if self._bare else redaction)
         self._lines = 0
+        self._waiting: dict[str, Recorded] = {}  # traces with lines that are not in the journal yet
         self._stranger: Store | None = None
 
     # --- events -------------------------------------------------------------------------------------------------
@@ -132,6 +135,9 @@ class Recording:
 
     def _put(self, trace: Recorded, kind: str, event: Event) -> None:
         fields = {k: v for k, v in event.items() if k not in ("type", "trace_id", "v")}
+        if self._bare is not None:
+            fields, _ = bare.bare(fields, self._bare)
+        self._waiting[trace.id] = trace
         trace.pending.append((f"trace.{_WORDS.get(kind, kind)}", fields))
         self._lines += 1
         if self._lines >= PENDING_LINES:
@@ -187,10 +193,10 @@ class Recording:
     def flush(self) -> None:
         """Writes what waits. What can't be written is lost, counted, and told."""
         self._lines = 0
-        for trace in self.traces.values():
-            if trace.pending:
-                lines, trace.pending = trace.pending, []
-                self._write(trace, lines)
+        waiting, self._waiting = self._waiting, {}
+        for trace in waiting.values():
+            lines, trace.pending = trace.pending, []
+            self._write(trace, lines)
 
     def _write(self, trace: Recorded, lines: list[tuple[str, Event]]) -> None:
         if trace.lost:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -11,11 +12,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from record_rig import command, environment, guardhook, only, opened, until
 
+from guardhook.intake import child
 from guardhook.intake.channel import Channel
 
 PYTHON = sys.executable
@@ -303,6 +306,35 @@ def test_a_wrapper_that_is_killed_leaves_a_running_trace(tmp_path: Path) -> None
     os.kill(started.child, 0)  # the program goes on
     assert only(tmp_path / "d")[0].status == "running"
     (tmp_path / "stop").touch()
+
+
+def test_where_signals_can_not_be_asked_for_they_are_handled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way of systems that do not tell who sent a signal, in this process."""
+
+    @contextlib.contextmanager
+    def handled(numbers: list[int]) -> Iterator[child._Handled]:
+        inbox = child._Handled(set(numbers))
+        try:
+            yield inbox
+        finally:
+            inbox.close()
+
+    monkeypatch.setattr(child, "_inbox", handled)
+    monkeypatch.chdir(tmp_path)
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
+    sent: list[int] = []
+
+    def tick() -> None:
+        if len(sent) < 2 and Path("ready").exists():
+            sent.append(signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    code = "import signal,sys,time; signal.signal(15, signal.SIG_IGN); open('ready','w').close(); time.sleep(60)"
+    ended, seconds = child.run([PYTHON, "-c", code], dict(os.environ), grace=0.3, tick=tick)
+    assert (ended.code, ended.signal) == (137, "SIGKILL") and seconds > 0
+    assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)] == before
+    with pytest.raises(child.NotStarted, match="No such file"):
+        child.run(["/no/such/program"], {}, grace=None, tick=lambda: None)
 
 
 # --- at a terminal -------------------------------------------------------------------------------------------------------
