@@ -1,7 +1,7 @@
 """Putting the steps of traces that are told in parts in order: by their start, whatever order the parts came in.
 
-A batch first gives new steps the next free numbers. When it is written, the steps of each of its traces are numbered anew where needed, links
-between parts become links between steps, and what lies between the steps finds its place.
+A new step first gets the next free number. When all lines of its file were read, the trace's steps are numbered anew where needed, links between
+parts become links between steps, and what lies between the steps finds its place.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ def settle(db: sqlite3.Connection, serial: int) -> None:
         f"SELECT {_COLUMNS} FROM agent_trace_parts WHERE serial = ? ORDER BY at IS NULL, at, seq", (serial,)
     )
     parts = ordered([Part(*row) for row in found])
+    if not parts:
+        return
     numbers: dict[str, int] = {}
     decisions: dict[str, int] = {}  # by call
     calls: dict[str, int] = {}

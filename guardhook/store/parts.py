@@ -12,7 +12,7 @@ data.event of such a line:
 - of a prompt: text; of an event: event, native, text, detail; of metrics: metrics, name -> {unit, kind, value} or {…, values: {attributes: value}}.
 
 The trace is what all of its parts say together, in whatever order they came. The earliest root is the run itself and no step; later roots are
-steps. Steps are numbered by their start when a batch is written (guardhook.store.arrange).
+steps. Steps are numbered by their start in the end (guardhook.store.arrange).
 """
 
 from __future__ import annotations

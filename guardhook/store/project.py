@@ -148,6 +148,8 @@ class _Batch:
                     place.device, place.inode, place.generation = status.st_dev, status.st_ino, self.generation
             folder = _Session(self, key, source, seen, problems)
             done = folder.run(opened)
+            if done:
+                self.tables.read(source)
         finally:
             for fd, _ in opened:
                 os.close(fd)

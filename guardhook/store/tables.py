@@ -66,6 +66,7 @@ class Tables:
         self._runs: list[tuple[object, ...]] = []
         self._evals: list[tuple[object, ...]] = []
         self._parts: dict[tuple[int, str], Part] = {}
+        self._read: list[int] = []
         self._serial = int(connection.execute("SELECT COALESCE(MAX(serial), 0) FROM agent_traces").fetchone()[0])
         self.source = 0
         self.key = ""
@@ -222,9 +223,15 @@ class Tables:
         many("INSERT OR REPLACE INTO agent_trace_evals VALUES (?,?,?,?,?,?,?,?,?,?)", self._evals)
         if self._parts:
             arrange.save(self._db, self._parts)
-            for serial in {serial for serial, _ in self._parts}:
-                arrange.settle(self._db, serial)
         many(_TRACE_SQL, [_trace_row(held) for held in self._held.values()])
+        for source in self._read:
+            found = self._db.execute("SELECT serial FROM agent_traces WHERE source = ?", (source,)).fetchall()
+            for (serial,) in found:
+                arrange.settle(self._db, serial)
+
+    def read(self, source: int) -> None:
+        """A source was read to its end: traces of it that were told in parts are put in order when the batch is written."""
+        self._read.append(source)
 
     def forget(self, source: int) -> None:
         """Removes everything that a source gave. Only at the start of a batch."""

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from guardhook.core.folders import explicit
-from guardhook.store import Trace, open_store
+from guardhook.store import Trace, open_store, project, schema
 from guardhook.store.append import Appender
 
 Event = dict[str, object]
@@ -246,3 +246,17 @@ def test_a_rebuilt_store_says_the_same(tmp_path: Path) -> None:
     for suffix in ("-wal", "-shm"):
         (tmp_path / f"traces.db{suffix}").unlink(missing_ok=True)
     assert whole(told(tmp_path, [PIECES[0]])) == whole(before)
+
+
+@pytest.mark.parametrize("lines", [1, 3, 7])
+def test_small_batches_change_nothing(tmp_path: Path, lines: int) -> None:
+    """A store that is made in many transactions is put in order all the same, also when one of them ends with the file."""
+    pieces = [part(f"{n}", n, None if n % 3 else f"{n - 1}") for n in range(20, 0, -1)]
+    told(tmp_path, pieces)
+    connection = schema.connect(f"{tmp_path}/other.db", create=True)
+    project.catch_up(connection, f"{tmp_path}/journal", batch_lines=lines)
+    query = "SELECT step_number, name, parent_step_number FROM agent_trace_steps ORDER BY pk"
+    found = connection.execute(query).fetchall()
+    assert [row[1] for row in found] == [str(n) for n in range(1, 21)]
+    assert [row[2] for row in found] == [n - 1 if n % 3 == 0 else None for n in range(1, 21)]
+    connection.close()
