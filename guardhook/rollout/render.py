@@ -57,7 +57,7 @@ def lines_of(folders: Folders, ref: RunRef) -> Iterator[Raw]:
     A run is never split over files; mostly its own lies under the day of its opening.
     """
     try:
-        for folder in sorted(folders_of(folders, ref.key), key=lambda n: n != ref.day):
+        for folder in sorted(read.folders_of(folders.journal, ref.key), key=lambda n: n != ref.day):
             fd = read.open_session(folders.journal, read.SessionFile(folder, ref.key))
             found = False
             try:
@@ -73,14 +73,6 @@ def lines_of(folders: Folders, ref: RunRef) -> Iterator[Raw]:
                 return
     except (OSError, files.Unsafe) as error:
         raise Unusable(f"{folders.journal}: {error}", folders.journal) from None
-
-
-def folders_of(folders: Folders, key: str) -> list[str]:
-    """The journal's folders that have a file of this key, by day, imports last."""
-    try:
-        return read.folders_of(folders.journal, key)
-    except FileNotFoundError:
-        return []
 
 
 class Renderer:

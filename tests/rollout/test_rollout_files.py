@@ -210,6 +210,31 @@ def test_a_rewritten_journal_makes_live_files_anew(journal: Journal, tmp_path: P
     assert b"secret" not in (live / DAY / f"{RUN}.jsonl").read_bytes()
 
 
+def test_a_journal_that_was_compressed_gives_the_same(journal: Journal, tmp_path: Path) -> None:
+    from guardhook.journal import write
+
+    live = tmp_path / "live"
+    settings(journal, live)
+    journal.add(event("user_prompt", prompt="p"), *(bash("pre_tool", str(n), "x" * 400) for n in range(30)))
+    listed(journal)
+    before = exported(journal)
+    from guardhook.journal import pack
+
+    name = journal.path().stem
+    held = write.Session(str(journal.base / "journal"), name, "claude-code", SESSION)
+    try:
+        held.lock(time.monotonic() + 5)
+        assert pack.compress(held, DAY)
+    finally:
+        held.close()
+    assert not journal.path().exists() and exported(journal) == before
+    journal.add(bash("post_tool", "1"))
+    listed(journal)
+    after = exported(journal)
+    assert after.startswith(before) and len(after) > len(before)
+    assert (live / DAY / f"{RUN}.jsonl").read_bytes() == after
+
+
 def test_a_run_keeps_the_settings_it_began_with(journal: Journal, tmp_path: Path) -> None:
     live = tmp_path / "live"
     settings(journal, live, "detect_anti_patterns = true")
