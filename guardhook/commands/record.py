@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +16,10 @@ from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail, say
 from guardhook.core.folders import Folders
 from guardhook.intake.streams import FORMATS
+
+if TYPE_CHECKING:
+    from guardhook.intake.record import Outcome, Told
+    from guardhook.intake.recording import Recording
 
 NATIVE = "native"
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -39,6 +44,8 @@ def command(form: str, tags: str | None, leave_open: bool, as_json: bool, direct
     into = recording.Recording(
         folders, tags=tag_list(tags), redaction=redaction(folders, as_json), root=recording.project_of(os.getcwd()), warn=told
     )  # fmt: skip
+    if os.isatty(0) and not as_json:
+        say("events are read from the terminal; Ctrl-D ends them")
     live = record.is_live(0)
     reader = record.Reader(into, None if form == NATIVE else translator(form, live=live), told)
     try:
@@ -103,12 +110,9 @@ def _signals() -> Iterator[tuple[list[int], int]]:
         os.close(written)
 
 
-def _print(into: object, outcome: object, told: object, as_json: bool) -> None:
-    from guardhook.intake.record import Outcome, Told
-    from guardhook.intake.recording import Recording
+def _print(into: Recording, outcome: Outcome, told: Told, as_json: bool) -> None:
     from guardhook.views.text import box, count, one_line
 
-    assert isinstance(into, Recording) and isinstance(outcome, Outcome) and isinstance(told, Told)
     steps = sum(t.steps for t in into.traces.values())
     if as_json:
         reading.print_json({

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from guardhook.commands import reading
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail, say
 from guardhook.commands.record import redaction, tag_list
+
+if TYPE_CHECKING:
+    from guardhook.intake.run import Outcome
 
 GRACE_SECONDS = 5.0
 
@@ -57,10 +61,7 @@ def command(
     raise SystemExit(outcome.code)
 
 
-def _last_line(outcome: object) -> str:
-    from guardhook.intake.run import Outcome
-
-    assert isinstance(outcome, Outcome)
+def _last_line(outcome: Outcome) -> str:
     status = outcome.status
     if outcome.declared and (outcome.code != 0) != (status != "completed"):
         status += f" (as it declared; it ended with {outcome.code})"

@@ -138,6 +138,24 @@ def test_nothing_runs_without_its_trace(tmp_path: Path) -> None:
     assert done.returncode == 1 and b"was not started" in done.stderr and not (tmp_path / "ran").exists()
 
 
+def test_trouble_with_the_journal_changes_no_exit_status(tmp_path: Path) -> None:
+    done = sh(
+        tmp_path,
+        say(step(1))
+        + 'sleep 0.5; rm -r "$GUARDHOOK_DIR/journal"; : > "$GUARDHOOK_DIR/journal"; '
+        + say(step(2))
+        + "exit 6",
+    )
+    assert done.returncode == 6 and b"could not be stored" in done.stderr and b"Traceback" not in done.stderr
+    assert b"not stored" in done.stderr.splitlines()[-1]
+
+
+def test_a_program_that_floods_the_events_file_does_not_flood_the_terminal(tmp_path: Path) -> None:
+    done = sh(tmp_path, 'yes nonsense | head -n 2000 >> "$GUARDHOOK_EVENTS"')
+    assert done.returncode == 0 and len(done.stderr.splitlines()) == 22
+    assert b"2,000 not stored" in done.stderr.splitlines()[-1]
+
+
 def test_usage(tmp_path: Path) -> None:
     assert run(tmp_path).returncode == 2
     assert run(tmp_path, "--").returncode == 2

@@ -54,7 +54,7 @@ class Builder:
         """Begins a trace of a fresh id."""
         self.trace = make_id("trc", uuid.uuid4().hex)
         self.number, self.calls = 0, []
-        metadata = given(source=source, **_object(fields.pop("metadata", None)))
+        metadata = given(source=source, **obj(fields.pop("metadata", None)))
         return given(
             type="trace_start",
             trace_id=self.trace,
@@ -146,11 +146,9 @@ def text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _object(value: object) -> Event:
+def obj(value: object) -> Event:
+    """An object; anything else is an empty one."""
     return value if isinstance(value, dict) else {}
-
-
-obj = _object
 
 
 def whole(value: object) -> int | None:
