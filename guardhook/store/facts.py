@@ -62,7 +62,7 @@ class Facts:
         self.input: object
         self.output: object
         dialect = data.get("dialect")
-        if dialect in _FLAT or not isinstance(dialect, str):
+        if not isinstance(dialect, str) or dialect in _FLAT:
             self._flat()
         else:
             self._read(dialect)
