@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -57,6 +58,7 @@ def serve(
     from guardhook.intake.otel.ports import CannotBind, listen
     from guardhook.intake.otel.ports import resolve as address_of
     from guardhook.intake.otel.writer import Writer
+    from guardhook.journal.files import open_root
     from guardhook.policy import settings
 
     folders = resolve(directory)
@@ -76,6 +78,10 @@ def serve(
         fail(str(error), as_json=as_json)
     except CannotBind as error:
         fail(error.message, hints=[error.hint + " (--port)"], code=1, as_json=as_json)
+    try:
+        os.close(open_root(folders.journal))
+    except OSError as error:
+        fail(f"{folders.journal} can't be written: {error.strerror or error}", hints=["choose another folder with --dir"], code=1, as_json=as_json)  # fmt: skip
     raw = max_body or RAW_MOST
     limits, memory = Limits(raw, 2 * raw, timeout), Memory(max(6 * raw, MEMORY_LEAST))
     writer = Writer(folders, redaction=str(mode), on_error=_quietly())

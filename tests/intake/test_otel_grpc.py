@@ -76,7 +76,7 @@ def test_records_that_are_refused_are_counted_to_the_sender(receiver: Receiver) 
 def test_a_journal_that_can_not_be_written(tmp_path: Path) -> None:
     folder = tmp_path / "gh"
     receiver = Receiver(folder, "--grpc-port", "0")
-    folder.mkdir(exist_ok=True)
+    (folder / "journal").rmdir()
     (folder / "journal").write_text("in the way")
     assert refused(receiver, TRACES, protobuf(traces(span("x"))))[0] == grpc.StatusCode.UNAVAILABLE
     assert receiver.stop() == 0 and receiver.errors.count("\n") == 1

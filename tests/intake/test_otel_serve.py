@@ -401,7 +401,7 @@ def test_wrong_usage(tmp_path: Path, words: tuple[str, ...], code: int) -> None:
 def test_a_journal_that_can_not_be_written_is_a_reason_to_try_again(tmp_path: Path) -> None:
     folder = tmp_path / "gh"
     receiver = Receiver(folder, "--no-grpc")
-    (folder).mkdir(exist_ok=True)
+    (folder / "journal").rmdir()
     (folder / "journal").write_text("in the way")
     status, headers, told = receiver.post("/v1/traces", sent(1))
     assert status == 503 and int(headers["retry-after"]) > 0 and "journal" in str(answered(told)["message"])
@@ -410,6 +410,12 @@ def test_a_journal_that_can_not_be_written_is_a_reason_to_try_again(tmp_path: Pa
     assert receiver.stop() == 0
     assert str(folder) in receiver.errors and "Traceback" not in receiver.errors
     assert len(lines(folder)) == 1
+
+
+def test_a_journal_that_can_never_be_written_is_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "journal").write_text("in the way")
+    found = serve(tmp_path, "--no-grpc", "--port", "0")
+    assert found.returncode == 1 and f"{tmp_path}/journal can't be written" in found.stderr
 
 
 def test_secrets_do_not_reach_the_journal(tmp_path: Path) -> None:
