@@ -138,7 +138,10 @@ def _trace(trace_id: str, directory: str | None, as_json: bool) -> None:
         missing = dict.fromkeys(backtest.REASONS, 0)
         counts = dict.fromkeys(("deny", "require_review", "warn"), 0)
         matches: list[dict[str, object]] = []
-        for one in rejudge.judge(store, folders, trace, policies):
+        bar = reading.Bar("judging", least=2, patience=reading.PATIENCE)
+        for number, one in enumerate(rejudge.judge(store, folders, trace, policies)):
+            if number % 64 == 0:
+                bar(number, trace.step_count)
             if one.verdict is None:
                 missing[one.missing or "failed"] += 1
                 continue
@@ -154,7 +157,9 @@ def _trace(trace_id: str, directory: str | None, as_json: bool) -> None:
             if as_json:
                 matches.append(row)
             else:
+                bar(trace.step_count, trace.step_count)
                 _row(row)
+        bar(trace.step_count, trace.step_count)
         lost = sum(missing.values())
         if as_json:
             reading.print_json({
