@@ -93,7 +93,7 @@ def _trace(store: Store, trace: Trace) -> dict[str, object]:
 
 
 def _capture(folders: Folders, store: Store, ref: RunRef, trace: Trace, close_on: str) -> Capture:
-    imported = read.IMPORTS in render.folders_of(folders, ref.key)
+    imported = read.IMPORTS in read.folders_of(folders.journal, ref.key)
     last = max((run.segment for run in store.runs(trace)), default=ref.segment)
     return Capture(
         run_id=ref.run_id,
