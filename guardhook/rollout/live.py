@@ -25,7 +25,7 @@ from guardhook.rollout.render import Renderer
 from guardhook.rollout.runs import RunRef, of_key
 from guardhook.rollout.state import State
 from guardhook.store import Store
-from guardhook.store.errors import NotFound, StoreError, Unusable
+from guardhook.store.errors import NotFound, Unusable
 from guardhook.store.lines import Place, entries
 
 FILE = "rollouts.db"
@@ -165,17 +165,20 @@ class _Sync:
                 continue
             try:
                 saved = self._run(ref, None if anew or row is None or row[1] is None else row[1])
+                blob = None if saved is None else msgspec.msgpack.encode(saved)
             except NotFound:
                 continue
-            except (StoreError, OSError) as error:
-                self.problems.append(
-                    f"{ref.run_id}: {getattr(error, 'message', None) or getattr(error, 'strerror', None) or error}"
+            except Exception as error:  # the command that was asked for goes on, and so do the other runs
+                why = (
+                    getattr(error, "message", None)
+                    or getattr(error, "strerror", None)
+                    or f"{type(error).__name__} {error}"
                 )
+                self.problems.append(f"{ref.run_id}: {why}")
                 whole = False
                 continue
             self.db.execute(
-                "INSERT OR REPLACE INTO runs VALUES (?,?,?,?)",
-                (self.number, ref.run_id, ref.last_seq, None if saved is None else msgspec.msgpack.encode(saved)),
+                "INSERT OR REPLACE INTO runs VALUES (?,?,?,?)", (self.number, ref.run_id, ref.last_seq, blob)
             )
         return whole
 

@@ -118,17 +118,26 @@ class Renderer:
         if mine is not None and state.started:
             self._lose(mine)
             mine = None
+        before, told_before = (state.seq, state.started), len(self._out)
+        try:
+            self._map(item)
+        except Exception:  # whatever a line holds, the others are rendered
+            state.seq, state.started = before
+            del self._out[told_before:]
+            mine = _Lost((0 if mine is None else mine.count) + 1, "unreadable")
+        if mine is not None and state.started:
+            self._lose(mine)
+        return self._out
+
+    def _map(self, item: Raw) -> None:
         if item.type == line.RECEIVED:
             hooks.feed(self, item)
         elif item.type == "trace.part":
             if not self.parts:
-                state.held_ts = self.ts
+                self.state.held_ts = self.ts
             self.parts.append(item)
         elif item.type.startswith(("trace.", "fork.")):
             told.feed(self, item)
-        if mine is not None and state.started:
-            self._lose(mine)
-        return self._out
 
     def finish(self) -> list[Event]:
         """What the run ends with when no line follows. The state is not changed: more lines may come all the same."""

@@ -17,11 +17,13 @@ from guardhook.journal import line
 from guardhook.rollout.lines import fitting
 from guardhook.rollout.load import Gap, load_lines
 from guardhook.rollout.options import Options
-from guardhook.rollout.render import Renderer, lines_of
-from guardhook.rollout.runs import find
+from guardhook.rollout.render import Renderer, lines_of, render_lines
+from guardhook.rollout.runs import RunRef, find
 from guardhook.rollout.simulate import simulate
 from guardhook.rollout.state import State
+from guardhook.rollout.turns import by_turn
 from guardhook.store import Appender
+from guardhook.store.lines import Raw
 
 
 def bash(name: str, call: str | None, command: str = "ls", **more: object) -> Event:
@@ -519,6 +521,23 @@ def test_lines_that_can_t_be_read_are_missing(journal: Journal, tmp_path: Path) 
     assert loaded(journal, tmp_path / "r").gaps == [Gap(3, 3, True)]
 
 
+def test_a_line_that_can_t_be_told_is_missing_and_the_others_are_there(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.add(prompt(), bash("pre_tool", "1"), event("notification", message="m"), bash("post_tool", "1"))
+
+    def fails(*_: object) -> None:
+        raise RuntimeError
+
+    from guardhook.rollout import hooks
+
+    monkeypatch.setitem(hooks._EVENTS, "notification", fails)  # type: ignore[arg-type]
+    events = rendered(journal)
+    assert [k for k, _ in types(events)][-2:] == ["recorder.drop_detected", "tool.call.completed"]
+    assert data(events, "recorder.drop_detected")["reason"] == "unreadable"
+    assert loaded(journal, tmp_path / "r").gaps == [Gap(3, 3, True)]
+
+
 def test_repeated_tickets_are_passed_over(journal: Journal) -> None:
     journal.add(prompt(), bash("pre_tool", "1"))
     before = rendered(journal)
@@ -645,3 +664,63 @@ def test_whatever_comes_can_be_loaded_and_rendered_piece_by_piece(
     assert all(g.declared for g in found.gaps)
     result = simulate(found.events, found.gaps)
     assert result.events_replayed == len(found.events)
+
+
+# --- lines of any kind -------------------------------------------------------------------------------------------------
+
+_JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=6)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)),
+    max_leaves=5,
+)  # fmt: skip
+_FIELDS = [
+    "call",
+    "agent",
+    "tool",
+    "kind",
+    "session",
+    "dialect",
+    "client",
+    "native_event",
+    "cwd",
+    "redacted",
+    "cut",
+    "stripped",
+    "canary",
+    "verdict",
+]
+_INNER = [
+    "prompt", "tool_input", "tool_response", "error", "llm_request", "llm_response", "token_usage", "request_id", "reason", "tool_calls", "duration_ms",
+    "last_assistant_message", "notification_type", "status", "agent_type",
+]  # fmt: skip
+_STEPS = ["step_number", "step_type", "name", "input", "output", "metadata", "tokens_used", "duration_ms", "status", "part", "role", "at", "ended", "text", "trace", "error"]  # fmt: skip
+_NAMES = ["user_prompt", "pre_tool", "post_tool", "stop", "session_end", "model_request", "model_response", "permission_request", "other", "compact", "notification", "nonsense"]  # fmt: skip
+_HOOKS = st.builds(
+    lambda name, fields, inner, native: (line.RECEIVED, {"dialect": "claude-code", "native_event": native, **fields, "event": name, "payload": inner}),
+    st.sampled_from(_NAMES), st.dictionaries(st.sampled_from(_FIELDS), _JSON, max_size=5), st.dictionaries(st.sampled_from(_INNER), _JSON, max_size=6),
+    st.sampled_from(["PostToolBatch", "StopFailure", "X"]),
+)  # fmt: skip
+_TOLD = st.builds(
+    lambda kind, fields, more: (kind, {"trace": "t", "event": {**more, **fields}}),
+    st.sampled_from(["trace.start", "trace.step", "trace.step_start", "trace.step_end", "trace.decision", "trace.end", "trace.part", "trace.x", "fork.start"]),
+    st.dictionaries(st.sampled_from(_STEPS), _JSON, max_size=4),
+    st.fixed_dictionaries({"agent_name": st.just("a"), "step_number": st.integers(1, 3), "step_type": st.sampled_from(["tool_call", "llm_call", "output", "thought"]), "name": st.just("n"), "part": st.text(min_size=1, max_size=2), "role": st.sampled_from(["step", "root", "prompt", "event"]), "at": st.integers(1, 10**15)}),
+)  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.one_of(_HOOKS, _TOLD, st.tuples(st.sampled_from([line.GAP, line.NOTE, "eval.x"]), st.dictionaries(st.text(max_size=3), _JSON, max_size=2))), max_size=12))  # fmt: skip
+def test_whatever_lines_hold_the_rollout_can_be_loaded(given_: list[tuple[str, dict[str, object]]]) -> None:
+    ref = RunRef("run_1", "trc_1", None, None, None, "2026-01-01T00:00:00Z", None, 1, 99, "key", True)
+    raw = [
+        Raw("2026-01-01T00:00:00.000001Z", n, kind, {**data_, "run": "run_1"})
+        for n, (kind, data_) in enumerate(given_, 1)
+    ]
+    events = list(render_lines(raw, ref, EVERYTHING))
+    assert not [d for d in told(events, "recorder.drop_detected") if d["reason"] == "unreadable"]
+    if events:
+        found = load_lines((fitting(e) or b"" for e in events), "any")
+        assert len(found.events) == len(events)
+        simulate(found.events, found.gaps)
+    for turn in by_turn(events, "run_1"):
+        load_lines((fitting(e) or b"" for e in turn.events), "turn")
