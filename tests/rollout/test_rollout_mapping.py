@@ -635,7 +635,7 @@ EVERYTHING = Options(
 )  # fmt: skip
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(_EVENTS, st.integers(1, 2)), max_size=25), st.booleans())
 def test_whatever_comes_can_be_loaded_and_rendered_piece_by_piece(
     tmp_path_factory: pytest.TempPathFactory, given_: list[tuple[Event, int]], everything: bool
@@ -708,7 +708,7 @@ _TOLD = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.one_of(_HOOKS, _TOLD, st.tuples(st.sampled_from([line.GAP, line.NOTE, "eval.x"]), st.dictionaries(st.text(max_size=3), _JSON, max_size=2))), max_size=12))  # fmt: skip
 def test_whatever_lines_hold_the_rollout_can_be_loaded(given_: list[tuple[str, dict[str, object]]]) -> None:
     ref = RunRef("run_1", "trc_1", None, None, None, "2026-01-01T00:00:00Z", None, 1, 99, "key", True)
