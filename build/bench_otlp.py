@@ -81,33 +81,57 @@ def span(trace: str, parent: str, name: str, start: int, attributes: dict[str, o
     }
 
 
-def encoded(batch: list[dict[str, object]], encoding: str, zipped: bool) -> bytes:
-    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "bench"}}]}
-    request = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": "bench"}, "spans": batch}]}]}
+MARK = "5a" * 16  # stands for the trace's id in a span that is encoded beforehand
+
+
+def templates(client: int, encoding: str) -> list[bytes]:
+    """The spans of one run, encoded one by one. Ids of spans need to be different within a run only, so that the trace's id is all that changes."""
+    found = [{**one, "traceId": MARK} for one in spans(client, 0, random.Random(client))]
     if encoding == "json":
-        body = json.dumps(request).encode()
+        return [json.dumps(one).encode() for one in found]
+    import base64
+
+    from google.protobuf.json_format import ParseDict
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+    for one in found:  # protobuf's own JSON has ids in base64
+        for key in ("traceId", "spanId", "parentSpanId"):
+            one[key] = base64.b64encode(bytes.fromhex(str(one[key]))).decode()
+    return [field(2, bytes(ParseDict(one, Span()).SerializeToString())) for one in found]
+
+
+def field(number: int, inner: bytes) -> bytes:
+    """A protobuf field that holds a message."""
+    length, rest = bytearray(), len(inner)
+    while rest > 127:
+        length.append(rest & 127 | 128)
+        rest >>= 7
+    return bytes((number << 3 | 2, *length, rest)) + inner
+
+
+def encoded(batch: list[bytes], options: argparse.Namespace) -> bytes:
+    """A request of these spans, from a service called bench."""
+    if options.encoding == "json":
+        resource = b'{"attributes":[{"key":"service.name","value":{"stringValue":"bench"}}]}'
+        body = b'{"resourceSpans":[{"resource":%b,"scopeSpans":[{"spans":[%b]}]}]}' % (resource, b",".join(batch))
     else:
-        import base64
-
-        from google.protobuf.json_format import ParseDict
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
-        for one in batch:  # protobuf's own JSON has ids in base64
-            for key in ("traceId", "spanId", "parentSpanId"):
-                one[key] = base64.b64encode(bytes.fromhex(str(one[key]))).decode()
-        body = bytes(ParseDict(request, ExportTraceServiceRequest()).SerializeToString())
-    return gzip.compress(body, 1) if zipped else body
+        name = field(1, field(1, b"service.name") + field(2, field(1, b"bench")))
+        body = field(1, field(1, name) + field(2, b"".join(batch)))
+    return gzip.compress(body, 1) if options.gzip else body
 
 
 def batches(client: int, options: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
     """Batches that cut through runs, so that a run comes in several."""
-    rng = random.Random(client)
-    waiting: list[dict[str, object]] = []
+    made = templates(client, options.encoding)
+    mark = MARK.encode() if options.encoding == "json" else bytes.fromhex(MARK)
+    waiting: list[bytes] = []
     for run in range(1 << 40):
-        waiting += spans(client, run, rng)
+        trace = f"{client + 1:08x}{run + 1:024x}"
+        own = trace.encode() if options.encoding == "json" else bytes.fromhex(trace)
+        waiting += [one.replace(mark, own) for one in made]
         while len(waiting) >= options.batch:
             batch, waiting = waiting[: options.batch], waiting[options.batch :]
-            yield len(batch), encoded(batch, options.encoding, options.gzip)
+            yield len(batch), encoded(batch, options)
 
 
 def client(number: int, port: int, options: argparse.Namespace, start: float, results: Queue[tuple[int, int, int, list[float]]]) -> None:  # fmt: skip
@@ -175,7 +199,7 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--rate", type=float, default=2000, help="spans a second, all clients together; 0: as fast as it goes")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--prepared", type=int, default=60, help="batches per client made beforehand with --rate 0")
     parser.add_argument("--encoding", choices=("protobuf", "json"), default="protobuf")
     parser.add_argument("--gzip", action="store_true")

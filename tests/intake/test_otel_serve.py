@@ -246,6 +246,11 @@ def test_what_is_too_large_is_told_so_and_the_answer_arrives(receiver: Receiver,
     assert kept(receiver) == before
 
 
+def test_a_sender_that_asks_first_is_told_no_at_once(receiver: Receiver) -> None:
+    answer = raw(receiver, HEAD + b"Content-Length: 500000000\r\nExpect: 100-continue\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
 def test_just_not_too_large_is_taken(receiver: Receiver) -> None:
     body = json.dumps(GOOD).encode()
     assert receiver.post("/v1/traces", body + b" " * (SMALL - len(body)))[0] == 200

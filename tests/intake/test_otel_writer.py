@@ -12,6 +12,7 @@ from otel_rig import Json, lines, reading, span, traces
 from guardhook.core.folders import explicit
 from guardhook.intake.otel import writer as module
 from guardhook.intake.otel.writer import JSON, Reply, Writer
+from guardhook.store.errors import Unusable
 
 
 def submit(writer: Writer, request: Json) -> Future[Reply]:
@@ -84,3 +85,29 @@ def test_long_texts_are_cut_and_it_is_said(tmp_path: Path) -> None:
     assert len(line) < 1_100_000 and secret not in line and secret[:20] not in line
     ((step,),) = [one.steps for one in reading(tmp_path)]
     assert step["metadata"]["cut"] == ["/input/messages", "/output/messages"]  # type: ignore[index]
+
+
+def test_what_was_written_of_a_request_that_failed_is_recognised_when_it_comes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = module.Appender.put
+    broken = [True]
+
+    def put(self: module.Appender, trace: str, *rest: object, **more: object) -> int:
+        if broken[0] and written:
+            raise Unusable("full", "journal")
+        written.append(trace)
+        return plain(self, trace, *rest, **more)  # type: ignore[arg-type]
+
+    written: list[str] = []
+    monkeypatch.setattr(module.Appender, "put", put)
+    told: list[str] = []
+    writer = Writer(explicit(str(tmp_path)), on_error=told.append)
+    request = traces(span("one", id="a" * 16, trace="1" * 32), span("two", id="a" * 16, trace="2" * 32))
+    assert submit(writer, request).result(30).state == "unavailable"
+    assert (len(lines(tmp_path)), told) == (1, ["full"])
+    broken[0] = False
+    assert submit(writer, request).result(30).state == "ok"
+    writer.close()
+    assert len(lines(tmp_path)) == 2
+    assert sorted(str(name) for one in reading(tmp_path) for name in one.names) == ["one", "two"]
