@@ -36,11 +36,14 @@ def feed(r: Renderer, item: Raw) -> None:
     elif r.state.started:
         if native == "step":
             begin_step(r, event)
+            _tokens(r, event)
             end_step(r, event)
         elif native == "step_start":
             begin_step(r, event)
+            _tokens(r, event)
         elif native == "step_end":
             end_step(r, event)
+            _tokens(r, event)
         elif native == "decision":
             r.ensure()
             told = ("step_number", "options", "chosen", "rationale", "confidence", "decided_by")
@@ -61,12 +64,34 @@ def prompt_of(value: object) -> str | None:
     return dump(value)
 
 
+def _tokens(r: Renderer, event: dict[str, object]) -> None:
+    """Usage that a producer tells with a step which is no model request: session logs hang it on the first step of a message."""
+    tokens = protocol.whole(event.get("tokens_used"))
+    if (
+        tokens is None
+        or tokens < 0
+        or r.state.agents.get(str(event["step_number"])) == "llm_call"
+        or event.get("step_type") == "llm_call"
+    ):
+        return
+    r.ensure()
+    models.usage(r, {"total_tokens": tokens}, None)
+    models.counted(r, {"total_tokens": tokens}, None)
+
+
+def _later(event: dict[str, object]) -> dict[str, object]:
+    """Prompts after the first one, where a session log told them without their place."""
+    metadata = event.get("metadata")
+    found = metadata.get("follow_up_prompts") if isinstance(metadata, dict) else None
+    return {"follow_up_prompts": found} if isinstance(found, list) and found else {}
+
+
 def start(r: Renderer, event: dict[str, object]) -> None:
     """The run begins."""
     state = r.state
     found = {"harness": text(event.get("dialect")) or text(event.get("agent_name")), "harness_version": text(event.get("agent_version")), "cwd": text(event.get("project"))}  # fmt: skip
     state.held = {k: v for k, v in found.items() if v is not None}
-    r.start(prompt_of(recorded.structured(event.get("input"))), {"recorded": True})
+    r.start(prompt_of(recorded.structured(event.get("input"))), {"recorded": True, **_later(event)})
     status = event.get("status")
     if status in ("completed", "failed", "timeout"):
         end(r, event)
@@ -200,7 +225,7 @@ def end(r: Renderer, event: dict[str, object]) -> None:
     if status in ("failed", "timeout"):
         state.failed = protocol.error_text(event.get("error"), dump) or str(status)
     output = recorded.structured(event.get("output"))
-    data: dict[str, object] = {} if output is None else {"output": _words(output)}
+    data: dict[str, object] = {**({} if output is None else {"output": _words(output)}), **_later(event)}
     if status == "timeout":
         data["reason"] = "timeout"
     tokens, cost = protocol.whole(event.get("total_tokens")), protocol.cost(event.get("total_cost_usd"))

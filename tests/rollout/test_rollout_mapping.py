@@ -586,6 +586,23 @@ def test_a_trace_that_a_program_told_of(journal: Journal, tmp_path: Path) -> Non
     assert result.matched and result.detail["announcements"] == {"independent": 1, "synthetic": 0}
 
 
+def test_a_session_log_s_usage_and_later_prompts(journal: Journal, tmp_path: Path) -> None:
+    lines: list[tuple[str, dict[str, object]]] = [
+        ("trace.start", {"agent_name": "claude-code", "input": {"prompt": "p"}, "metadata": {"follow_up_prompts": ["and then?"]}}),
+        ("trace.step", {"step_number": 1, "step_type": "thought", "name": "t", "tokens_used": 5}),
+        ("trace.step_start", {"step_number": 2, "step_type": "tool_call", "name": "Bash", "tokens_used": 7, "metadata": {"call": "c"}}),
+        ("trace.step_end", {"step_number": 2, "output": "x"}),
+        ("trace.end", {"status": "failed", "error": "gone", "total_tokens": 99}),
+    ]  # fmt: skip
+    Appender(journal.folders).put("t1", lines, opens=True, closes=True)
+    events = rendered(journal, "t1")
+    assert data(events, "run.started")["follow_up_prompts"] == ["and then?"]
+    assert [d["turn_usage"] for d in told(events, "usage.delta")] == [{"total_tokens": 5}, {"total_tokens": 7}]
+    failed = data(events, "run.failed")
+    assert (failed["error"], failed["usage_totals"]["total_tokens"]) == ("gone", 12)
+    assert simulate(loaded(journal, tmp_path / "r", "t1").events).matched
+
+
 def test_a_trace_told_in_parts_of_any_order(journal: Journal, tmp_path: Path) -> None:
     at = 1_790_000_000_000_000
 
