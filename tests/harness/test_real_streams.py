@@ -18,8 +18,13 @@ from guardhook.core.folders import explicit
 from guardhook.store import Step, Trace, open_store
 
 ROOT = Path(__file__).resolve().parents[2]
-FORMATS = {"codex": "codex-exec", "gemini": "gemini-stream", "claude-code": "claude-stream"}
-SHELLS = {"codex": "command_execution", "gemini": "run_shell_command", "claude-code": "Bash"}
+FORMATS = {"codex": "codex-exec", "gemini": "gemini-stream", "claude-code": "claude-stream", "qwen-code": "qwen-stream"}
+SHELLS = {
+    "codex": "command_execution",
+    "gemini": "run_shell_command",
+    "claude-code": "Bash",
+    "qwen-code": "run_shell_command",
+}
 DENY = "input=$(cat); case \"$input\" in *GH-DENY*) echo 'no GH-DENY here' >&2; exit 2;; esac; exit 0\n"
 Homes = Callable[[Pin, str], Home]
 streaming = pytest.mark.dialects(*FORMATS)

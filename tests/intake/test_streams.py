@@ -324,6 +324,12 @@ def test_claude_turns_of_one_session_are_one_trace(tmp_path: Path) -> None:
     assert (trace.total_tokens, trace.output, len(steps)) == (14, {"text": "end"}, 2)
 
 
+def test_claude_cut_off_in_a_later_turn(tmp_path: Path) -> None:
+    text: dict[str, object] = {"type": "text", "text": "x"}
+    feed(tmp_path, [said(text), over(duration_ms=5), said(text, id="m2")], "claude-stream")
+    assert only(tmp_path)[0].status == "timeout"
+
+
 @pytest.mark.parametrize(
     ("fields", "status", "error"),
     [
@@ -393,6 +399,28 @@ def test_claude_odd_lines(tmp_path: Path) -> None:
     assert [(s.name, s.metadata.get("interrupted")) for s in steps] == [("tool", True)] and trace.status == "completed"
 
 
+# --- qwen --output-format stream-json ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_qwen_sample(tmp_path: Path, live: bool) -> None:
+    trace, steps = sample(tmp_path, "qwen-stream-json.sample", "qwen-stream", live=live)
+    assert (trace.agent_name, trace.agent_version, trace.status, trace.total_tokens) == ("qwen-code", "0.24.4", "completed", 220)  # fmt: skip
+    assert (trace.output, trace.total_duration_ms, trace.ended_at is not None) == ({"text": "done"}, 901, live)
+    assert trace.metadata["permission_mode"] == "yolo"
+    said, call, done = steps
+    assert (call.name, call.model, call.error, call.metadata["source"]) == ("run_shell_command", "gemini-2.5-flash", None, "qwen-stream")  # fmt: skip
+    assert (call.duration_ms is not None) is live and (said.name, done.name) == ("assistant_message",) * 2
+
+
+def test_calls_without_times_are_told_when_they_end(tmp_path: Path) -> None:
+    lines = (STREAMS / "qwen-stream-json.sample.jsonl").read_bytes().splitlines()
+    feed(tmp_path, [lines[0], *lines[2:4]], "qwen-stream", live=False)
+    trace, (_, call) = only(tmp_path)
+    assert (trace.status, call.name, call.metadata["interrupted"]) == ("timeout", "run_shell_command", True)
+    assert call.metadata["call"] == "call_qwen_1" and call.step_number == 2
+
+
 # --- all ---------------------------------------------------------------------------------------------------------------
 
 
@@ -425,7 +453,7 @@ def test_whatever_a_stream_says_events_are_valid(form: str, lines: list[dict[str
         assert protocol.check(event).rejected is None, event
 
 
-@pytest.mark.parametrize(("name", "form"), [("codex-exec-json.sample", "codex-exec"), ("gemini-stream-json.sample", "gemini-stream"), ("claude-stream-json.sample", "claude-stream")])  # fmt: skip
+@pytest.mark.parametrize(("name", "form"), [("codex-exec-json.sample", "codex-exec"), ("gemini-stream-json.sample", "gemini-stream"), ("claude-stream-json.sample", "claude-stream"), ("qwen-stream-json.sample", "qwen-stream")])  # fmt: skip
 def test_command(tmp_path: Path, name: str, form: str) -> None:
     stdin = (STREAMS / f"{name}.jsonl").read_bytes()
     done = guardhook(tmp_path, "record", "--format", form, "--dir", str(tmp_path / "d"), stdin=stdin)

@@ -16,6 +16,7 @@ FORMATS = {
     "codex-exec": "codex_exec",  # codex exec --json
     "gemini-stream": "gemini_stream",  # gemini --output-format stream-json
     "claude-stream": "claude_stream",  # claude -p --verbose --output-format stream-json
+    "qwen-stream": "qwen_stream",  # qwen --output-format stream-json
 }
 
 __all__ = ["FORMATS", "Skip", "Translator", "translator"]

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from guardhook.intake.streams.common import Builder, Event, Skip, given, obj, said, stamp, text, total, truthy, whole
 from guardhook.store.instants import iso_ms
 
-AGENT = "claude-code"
 _USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 _MODEL_USAGE = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens")
 _SILENT = frozenset((
@@ -27,6 +26,10 @@ _FROM_PEOPLE = ("user_temporary", "user_reject", "user_abort", "user")
 class Translator:
     """A trace per session id, ended by its last `result` when the stream (or the next session) says that there is no more."""
 
+    agent = "claude-code"
+    source = "claude-stream"
+    version = "claude_code_version"
+
     def __init__(self, *, live: bool) -> None:
         self._live = live
         self._build = Builder()
@@ -39,13 +42,15 @@ class Translator:
         self._messages: set[str] = set()  # whose usage was counted
         self._agents: dict[str, int] = {}  # call that started a sub-agent -> its anchor step
         self._spawned: dict[str, int] = {}  # call that has a result and whose sub-agent goes on -> its step
-        self._failed: dict[
-            str, tuple[int, str | None, str]
-        ] = {}  # failed call -> step, end, error: it may turn out to have been denied
+        # Failed calls, which may turn out to have been denied -> step, end, error
+        self._failed: dict[str, tuple[int, str | None, str]] = {}
         self._reasons: dict[str, str] = {}  # call -> why it was denied
         self._result: Event | None = None
+        self._over = False  # nothing was said after the last result
         self._usage: dict[str, int] = {}  # of all results
-        self._last: str | None = None  # time stamp; results and system lines have none, theirs is the last one
+        self._ms = 0
+        self._stamped = False  # lines have times; results and system lines have none, theirs is the last one
+        self._last: str | None = None
         self._early: list[Event] = []  # system lines before the first time stamp
 
     def line(self, value: Event, now_us: int) -> Iterator[Event]:
@@ -60,7 +65,10 @@ class Translator:
         if session is not None and session != self._session:
             yield from self.end(now_us)
             self._fresh(session)
-        at = stamp(value.get("timestamp")) or self._last
+        now = iso_ms(now_us) if self._live else None
+        given_at = stamp(value.get("timestamp"))
+        self._stamped = self._stamped or given_at is not None
+        at = given_at or (self._last if self._stamped or self._last is None else now)
         if kind == "system":
             if at is None and value.get("subtype") != "init":
                 self._early.append(value)
@@ -68,11 +76,12 @@ class Translator:
                 return
             yield from self._system(value, at)
             return
-        at = self._last = at or (iso_ms(now_us) if self._live else None)
+        at = self._last = at or now
         if self._early:
             early, self._early = self._early, []
             for held in early:
                 yield from self._system(held, at)
+        self._over = kind == "result"
         if kind == "assistant":
             yield from self._begun(at)
             yield from self._assistant(value, at)
@@ -81,6 +90,7 @@ class Translator:
         else:
             yield from self._begun(at)
             self._result = value
+            self._ms += whole(value.get("duration_ms")) or 0
             yield from self._denied(value)
             for name in _USAGE:
                 number = whole(obj(value.get("usage")).get(name))
@@ -88,14 +98,14 @@ class Translator:
                     self._usage[name] = self._usage.get(name, 0) + number
 
     def end(self, now_us: int) -> Iterator[Event]:
-        """Without a `result` the run has not said how it ended: it is left running."""
+        """Without a `result` as the last word the run has not said how it ended: it is left running."""
         if self._head is not None:
             yield from self._begun(self._last)
         if self._build.trace is None:
             return
         at = self._last
         yield from self._build.interrupted(at)
-        if self._result is not None:
+        if self._result is not None and self._over:
             yield self._ended(self._result, at)
         self._build.trace = None
         self._fresh(None)
@@ -107,7 +117,7 @@ class Translator:
         if self._build.trace is None:
             head, self._head = self._head or {}, None
             yield self._build.start(
-                AGENT, "claude-stream", session_id=self._session, started_at=at,
+                self.agent, self.source, session_id=self._session, started_at=at,
                 input={"prompt": self._prompts[0]} if self._prompts else None, **head,
             )  # fmt: skip
 
@@ -116,9 +126,9 @@ class Translator:
         if subtype == "init":
             if self._build.trace is None:  # every turn has one
                 self._head = given(
-                    agent_version=text(value.get("claude_code_version")),
+                    agent_version=text(value.get(self.version)),
                     metadata=given(
-                        cwd=text(value.get("cwd")), model=text(value.get("model")), permission_mode=text(value.get("permissionMode"))
+                        cwd=text(value.get("cwd")), model=text(value.get("model")), permission_mode=text(value.get("permissionMode")) or text(value.get("permission_mode")),
                     ),
                 )  # fmt: skip
         elif subtype == "permission_denied":
@@ -164,7 +174,7 @@ class Translator:
                     duration_ms=whole(value.get("thinking_duration_ms")), **more,
                 )  # fmt: skip
             elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-                yield self._use(value, block, at, more)
+                yield from self._use(value, block, at, more)
             elif isinstance(kind, str) and kind.endswith("_tool_result"):  # of tools that run on the model's side
                 yield from self._tool_result(value, block, at)
                 continue
@@ -172,18 +182,11 @@ class Translator:
                 continue
             tokens = None
 
-    def _use(self, value: Event, block: Event, at: str | None, more: Event) -> Event:
+    def _use(self, value: Event, block: Event, at: str | None, more: Event) -> Iterator[Event]:
         key = text(block.get("id"))
         name = text(block.get("name")) or "tool"
-        return self._build.open(
-            name,
-            key,
-            "tool_call",
-            input=block.get("input", {}),
-            started_at=at,
-            metadata=self._metadata(value, call=key),
-            **more,
-        )
+        fields = {"input": block.get("input", {}), "started_at": at, "metadata": self._metadata(value, call=key)}
+        yield from self._build.open(name, key, "tool_call", **fields, **more)
 
     def _user(self, value: Event, at: str | None) -> Iterator[Event]:
         content = obj(value.get("message")).get("content")
@@ -264,7 +267,7 @@ class Translator:
         if key not in self._agents and len(self._agents) < _AGENTS_MOST:
             call = self._build.find(key, "")
             kind = text(value.get("subagent_type")) or text(value.get("agent_type")) or "subagent"
-            yield self._build.open(
+            yield from self._build.open(
                 f"subagent:{kind}", f"agent\0{key}", "thought", started_at=at,
                 parent_step=self._spawned.get(key) if call is None else call.number,
                 metadata=self._metadata(value, agent_type=kind, description=text(value.get("task_description"))),
@@ -301,7 +304,7 @@ class Translator:
         return self._build.step(step_type, name, started_at=at, ended_at=at, metadata=self._metadata(value), **fields)
 
     def _metadata(self, value: Event, **more: object) -> Event:
-        return given(source="claude-stream", agent_id=text(value.get("agent_id")), **more)
+        return given(source=self.source, agent_id=text(value.get("agent_id")), **more)
 
     def _ended(self, result: Event, at: str | None) -> Event:
         subtype = text(result.get("subtype"))
@@ -325,7 +328,7 @@ class Translator:
             output=None if answer is None else {"text": answer},
             total_tokens=sum(counted) if counted else total(dict(self._usage), *_USAGE),
             total_cost_usd=result.get("total_cost_usd"),
-            total_duration_ms=whole(result.get("duration_ms")),
+            total_duration_ms=self._ms or None,
             ended_at=at,
             untimed=at is None,
             metadata=given(

@@ -59,7 +59,6 @@ class Translator:
         self._answer: str | None = None
         self._failure: str | None = None  # of a turn, or the last `error`
         self._clean = False  # the last turn completed
-        self._begun: dict[str, Event] = {}  # items without an end, where there are no times
 
     def line(self, value: Event, now_us: int) -> Iterator[Event]:
         kind = value.get("type")
@@ -78,7 +77,7 @@ class Translator:
             self._turns += 1
             self._clean, self._failure = True, None
             self._count(obj(value.get("usage")))
-            yield from self._open_ends(self._at(now))
+            yield from self._build.interrupted(self._at(now))
         elif kind in ("turn.failed", "error"):
             if self._build.trace is None:
                 yield self._begin(now, None)
@@ -87,7 +86,7 @@ class Translator:
             if kind == "error":
                 yield self._build.step("thought", "notice", output={"message": message}, **self._times(now))
             else:
-                yield from self._open_ends(self._at(now))
+                yield from self._build.interrupted(self._at(now))
             self._failure = message
         elif kind == "turn.started":
             self._clean, self._failure = False, None
@@ -98,7 +97,7 @@ class Translator:
         if self._build.trace is None:
             return
         now = self._at(iso_ms(now_us))
-        yield from self._open_ends(now)
+        yield from self._build.interrupted(now)
         if not self._clean and self._failure is None:
             return  # cut off: whoever records says so
         yield self._build.end(
@@ -115,16 +114,6 @@ class Translator:
     def _begin(self, now: str, thread: str | None) -> Event:
         self._fresh()
         return self._build.start(AGENT, "codex-exec", session_id=thread, started_at=now if self._live else None)
-
-    def _open_ends(self, ended_at: str | None) -> Iterator[Event]:
-        yield from self._build.interrupted(ended_at)
-        for item in self._begun.values():
-            sort = text(item.get("type")) or "item"
-            yield self._build.step(
-                _TYPES.get(sort, "thought"), _name(item, sort), input=_input(item),
-                metadata={**_metadata(item, sort), "interrupted": True},
-            )  # fmt: skip
-        self._begun.clear()
 
     def _at(self, now: str) -> str | None:
         return now if self._live else None
@@ -145,14 +134,11 @@ class Translator:
         key = text(item.get("id"))
         step_type = _TYPES.get(sort, "thought")
         if kind == "item.started":
-            if not self._live:  # without times a beginning says nothing that the end does not say too
-                self._begun[key or ""] = item
-            elif self._build.find(key, "") is None:
-                yield self._build.open(
+            if self._build.find(key, "") is None:
+                yield from self._build.open(
                     _name(item, sort), key, step_type, input=_input(item), metadata=_metadata(item, sort), started_at=self._at(now),
                 )  # fmt: skip
             return
-        self._begun.pop(key or "", None)
         call = self._build.find(key, "")
         error = None if sort == "error" else _error(item)
         if step_type == "output":

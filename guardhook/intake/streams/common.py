@@ -32,14 +32,15 @@ class Translator(Protocol):
 
 
 class Call:
-    """A tool call without a result yet."""
+    """A tool call without a result yet. held: its step, where it is told only with the result."""
 
-    __slots__ = ("key", "name", "number")
+    __slots__ = ("held", "key", "name", "number")
 
-    def __init__(self, number: int, name: str, key: str | None) -> None:
+    def __init__(self, number: int, name: str, key: str | None, held: Event | None) -> None:
         self.number = number
         self.name = name
         self.key = key
+        self.held = held
 
 
 class Builder:
@@ -68,12 +69,17 @@ class Builder:
         """A whole step."""
         return self._numbered("step", step_type, name, fields)
 
-    def open(self, name: str, key: str | None, step_type: str = "tool_call", **fields: object) -> Event:
-        """A step that a later `close` ends. key is the client's id of the call."""
-        event = self._numbered("step_start", step_type, name, fields)
-        self.calls.append(Call(self.number, name, key))
+    def open(self, name: str, key: str | None, step_type: str = "tool_call", **fields: object) -> Iterator[Event]:
+        """A step that a later `close` ends. key is the client's id of the call.
+
+        Without a time it is told as a whole when it ends: the store would take the time between two lines for its duration.
+        """
+        timed = fields.get("started_at") is not None
+        event = self._numbered("step_start" if timed else "step", step_type, name, fields)
+        self.calls.append(Call(self.number, name, key, None if timed else event))
         del self.calls[:-CALLS_MOST]
-        return event
+        if timed:
+            yield event
 
     def find(self, key: str | None, name: str | None = None) -> Call | None:
         """The open call of this id; without an id the oldest one of this name, or of any."""
@@ -84,7 +90,11 @@ class Builder:
     def close(self, call: Call, **fields: object) -> Event:
         """The end of a call."""
         self.calls.remove(call)
-        return given(type="step_end", trace_id=self.trace, step_number=call.number, **fields)
+        end = given(type="step_end", trace_id=self.trace, step_number=call.number, **fields)
+        if call.held is None:
+            return end
+        metadata = {**obj(call.held.get("metadata")), **obj(end.get("metadata"))}
+        return {**end, **call.held, "metadata": metadata}
 
     def decision(self, number: int, chosen: str, decided_by: str, rationale: str | None) -> Event:
         return given(

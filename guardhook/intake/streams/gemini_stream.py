@@ -69,7 +69,7 @@ class Translator:
             return
         yield from self._message()
         if kind == "tool_use":
-            yield self._use(value, at)
+            yield from self._use(value, at)
         elif kind == "tool_result":
             yield from self._result(value, at)
         elif kind == "error":
@@ -113,11 +113,11 @@ class Translator:
                 metadata={"source": "gemini-stream"},
             )  # fmt: skip
 
-    def _use(self, value: Event, at: str | None) -> Event:
+    def _use(self, value: Event, at: str | None) -> Iterator[Event]:
         name = text(value.get("tool_name")) or text(value.get("name")) or "tool"
         key = text(value.get("tool_id")) or text(value.get("tool_use_id")) or text(value.get("id"))
         given_ = next((value[n] for n in ("parameters", "input", "args") if value.get(n) is not None), {})
-        return self._build.open(
+        yield from self._build.open(
             name, key, input=wrapped(given_, "input"), model=self._model, started_at=at,
             metadata=given(source="gemini-stream", call=key),
         )  # fmt: skip
