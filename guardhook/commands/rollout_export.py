@@ -84,11 +84,13 @@ def _print(store: Store, folders: Folders, run: str, options: object) -> None:
     from guardhook.rollout.options import Options
     from guardhook.rollout.render import render
     from guardhook.rollout.runs import find_in
+    from guardhook.store.steps_json import ascii_json
 
     assert isinstance(options, Options)
     out = sys.stdout.buffer
+    screen = sys.stdout.isatty()  # programs get the file's bytes, a terminal the same as ASCII
     for raw in lines(render(folders, find_in(store, run), options=options)):
-        out.write(raw)
+        out.write(ascii_json(raw.decode()).encode() if screen else raw)
     out.flush()
 
 
