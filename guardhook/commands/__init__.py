@@ -58,19 +58,30 @@ TABLE: dict[str, tuple[str, str]] = {
 _JSON = "guardhook.json"  # whether the answer is for a program
 
 
+def _tame(error: click.UsageError) -> click.UsageError:
+    """The words that were not understood may be anything; they reach the terminal as one harmless line."""
+    from guardhook.core.jsontext import printable
+
+    error.message = printable(error.message, 4000)
+    return error
+
+
 class LazyGroup(click.Group):
     """Looks commands up in TABLE, so that one command never pays for the imports of another."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[_JSON] = "--json" in args
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            raise _tame(error) from None
 
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except click.UsageError as error:  # words that no command understood: told as every other error is
             if not ctx.meta.get(_JSON):
-                raise
+                raise _tame(error) from None
             from guardhook.commands.output import fail
 
             fail(error.format_message(), as_json=True)

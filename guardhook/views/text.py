@@ -12,6 +12,7 @@ from guardhook.core.jsontext import printable
 
 _UNBOUNDED = 1 << 40
 _LONGEST_ESCAPE = 10
+_MARKS = 2
 
 
 def cells(text: str) -> int:
@@ -52,7 +53,35 @@ def one_line(text: str, columns: int = _UNBOUNDED) -> str:
     start = text[: columns + 1]
     if start.isascii() and start.isprintable():
         return start if len(start) <= columns else start[: columns - 1] + "…" if columns > 0 else ""
-    return fit(printable(start, len(start) * _LONGEST_ESCAPE), columns)
+    return fit(harmless(start), columns)
+
+
+def harmless(text: str) -> str:
+    """One line in which whatever could move the cursor, hide or reorder text is a visible escape.
+
+    Accents stay on their letters (at most two), and the sign that makes a symbol an emoji stays behind it; anywhere else they could hide something.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    out: list[str] = []
+    base, marks = "", 0
+    for char in text:
+        if char < "\x7f" and char.isprintable():
+            out.append(char)
+        elif marks < _MARKS and base and _belongs(char, base):
+            out.append(char)
+            marks += 1
+            continue
+        else:
+            out.append(printable(char, _LONGEST_ESCAPE))
+        base, marks = char, 0
+    return "".join(out)
+
+
+def _belongs(char: str, base: str) -> bool:
+    if "\u0300" <= char <= "\u036f":
+        return base.isalpha()
+    return char in "\ufe0e\ufe0f" and (unicodedata.category(base) in ("So", "Sm") or base in "#*0123456789")
 
 
 def block(text: str, columns: int, most_lines: int = 40) -> list[str]:
