@@ -39,6 +39,7 @@ class Follower:
         self._asked = 0.0
         self._last = 0
         self._numbers: set[int] = set()
+        self._names: set[str] = set()  # of the steps of a trace that is told in parts: their numbers change
         self._open: set[int] = set()
 
     def stale(self) -> bool:
@@ -83,7 +84,20 @@ class Follower:
                 self._open.discard(number)
                 if step is not None:
                     yield Seen(step, ended=True)
-        if self.trace.step_count > len(self._numbers):
+        if self.trace.step_count > len(self._numbers) + len(self._names):
+            yield from self._new_parts() if not self._numbers else self._new()
+
+    def _new_parts(self) -> Iterator[Seen]:
+        """Steps of a trace that is told in parts are told apart by their part; other traces have none."""
+        rows = self._store.connection.execute(
+            "SELECT name, number FROM agent_trace_parts WHERE serial = ? AND number IS NOT NULL ORDER BY number",
+            (self.trace.serial,),
+        ).fetchall()
+        for name, number in rows:
+            if name not in self._names:
+                self._names.add(name)
+                yield Seen(self._store.step(self.trace, number), ended=False)
+        if not rows:
             yield from self._new()
 
     def _new(self) -> Iterator[Seen]:

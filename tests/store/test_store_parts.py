@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from guardhook.core.folders import explicit
 from guardhook.store import Trace, open_store, project, schema
 from guardhook.store.append import Appender
+from guardhook.store.watch import Follower
 
 Event = dict[str, object]
 BASE = 1_790_000_000_000_000
@@ -260,3 +261,17 @@ def test_small_batches_change_nothing(tmp_path: Path, lines: int) -> None:
     assert [row[1] for row in found] == [str(n) for n in range(1, 21)]
     assert [row[2] for row in found] == [n - 1 if n % 3 == 0 else None for n in range(1, 21)]
     connection.close()
+
+
+def test_whoever_watches_sees_each_step_once(tmp_path: Path) -> None:
+    folders = explicit(str(tmp_path))
+    appender = Appender(folders, dialect="otel")
+    appender.put("t", [("trace.part", part("b", 20)), ("trace.part", part("c", 30))])
+    with open_store(folders) as store:
+        follower = Follower(store, store.get("t"), folders.journal)
+        assert [seen.step.name for seen in follower.look()] == ["b", "c"]
+        appender.put("t", [("trace.part", part("a", 10)), ("trace.part", part("c", 30)), ("trace.part", root("r"))])
+        assert [(seen.step.name, seen.step.step_number) for seen in follower.look()] == [("a", 1)]
+        appender.put("t", [("trace.part", part("d", 40))])
+        assert [seen.step.name for seen in follower.look()] == ["d"]
+        assert list(follower.look()) == []
