@@ -62,8 +62,9 @@ def _tame(error: click.UsageError) -> click.UsageError:
     """The words that were not understood may be anything; they reach the terminal as one harmless line."""
     from guardhook.core.jsontext import printable
 
-    error.message = printable(error.message, 4000)
-    return error
+    if isinstance(error, click.MissingParameter):  # names what is missing and its choices, nothing that was given
+        return error
+    return click.UsageError(printable(error.format_message(), 4000), error.ctx)
 
 
 class LazyGroup(click.Group):
