@@ -144,7 +144,7 @@ def _follow(
 ) -> None:
     from guardhook.rollout.live import sync
     from guardhook.rollout.options import Options
-    from guardhook.store import Missing, open_store
+    from guardhook.store import Locked, Missing, open_store
 
     assert isinstance(options, Options)
     problems: set[str] = set()
@@ -157,8 +157,8 @@ def _follow(
                     if problem not in problems:
                         say(f"guardhook: {problem}")
                         problems.add(problem)
-            except Missing:
-                pass  # nothing was recorded yet
+            except (Missing, Locked):
+                pass  # nothing was recorded yet, or somebody else is at it
             except StoreError as error:
                 fail(error.message)
             time.sleep(interval / 1000)

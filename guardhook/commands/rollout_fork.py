@@ -14,6 +14,7 @@ from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail, say
 
 if TYPE_CHECKING:
+    from guardhook.core.folders import Folders
     from guardhook.rollout.fork import Fork
     from guardhook.rollout.load import Rollout
 
@@ -98,7 +99,7 @@ def _make(
 
     def forked(rollout: Rollout) -> Fork:
         try:
-            return forking.fork(rollout.events, step, safety)
+            return _clean(forking.fork(rollout.events, step, safety), resolve(directory), as_json)
         except forking.ForkError as error:
             hint = ["give --include-tool-results as well"] if safety.unsafe_preserve_tool_calls and not safety.include_tool_results else []  # fmt: skip
             fail(str(error), hints=hint, code=2, as_json=as_json)
@@ -122,6 +123,18 @@ def _make(
         found = made, _source(rollout, rollout_shared.digest(folders, ref, as_json)), recorded
     assert found is not None
     return found
+
+
+def _clean(made: Fork, folders: Folders, as_json: bool) -> Fork:
+    """Without secrets, unless config.toml wants everything kept: a file may come from elsewhere. What was redacted already stays as it is."""
+    if rollout_shared.settings(folders, as_json).get("capture.mode", "redacted") == "full":
+        return made
+    from guardhook.journal import redact
+    from guardhook.journal.rules import configured
+
+    cleaned, _ = redact.redact(made.messages, configured(folders), "redacted")
+    assert isinstance(cleaned, list)
+    return made._replace(messages=cleaned)
 
 
 def _keep(rollout: Rollout, made: Fork, directory: str | None) -> str | None:

@@ -28,6 +28,7 @@ def command(
     from guardhook.rollout.load import TERMINAL, Reader, RolloutError
 
     folders = resolve(directory)
+    rollout_shared.tolerate()
     results: list[dict[str, object]] = []
     for name in files:
         path = os.path.expanduser(name)

@@ -185,6 +185,20 @@ def test_forms_and_files(journal: Journal, tmp_path: Path) -> None:
         assert store.traces().total == 3
 
 
+def test_secrets_of_a_file_from_elsewhere_are_taken_out(tmp_path: Path) -> None:
+    secret = "AKIA" + "ABCDEFGHIJKLMNOP"
+    file = written(tmp_path / "r.jsonl", *numbered(("run.started", {"step": 0, "prompt": f"use {secret} please"})))
+    result = run("fork", str(file), "--step", "0", data=tmp_path / "gh")
+    assert (
+        secret not in result.stdout
+        and "please" in result.stdout
+        and json.loads(result.stdout)["messages"][0]["from"] == {"seq": 0, "type": "run.started"}
+    )
+    (tmp_path / "gh").mkdir()
+    (tmp_path / "gh" / "config.toml").write_text('[capture]\nmode = "full"\n')
+    assert secret in run("fork", str(file), "--step", "0", data=tmp_path / "gh").stdout
+
+
 def test_a_program_gets_the_bundle_and_no_shell(journal: Journal, tmp_path: Path) -> None:
     import subprocess
     import sys
