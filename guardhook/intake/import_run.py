@@ -23,6 +23,11 @@ VERSION = 1  # raised when importers give something else for the same file
 _EDGE = 64 * 1024
 _SUFFIXES = (".jsonl", ".json", "traces.db")
 _FOLDERS_MOST_DEEP = 32
+_OTHERS = (
+    ("ingest", "ingest"),
+    ("record", "recorder"),
+    ("fork", "fork"),
+)  # commands that write traces, and their journal files' kind
 
 IMPORTED, REPLACED, UNCHANGED, EXISTS, EMPTY, FAILED, UNKNOWN = (
     "imported", "replaced", "unchanged", "exists", "empty", "failed", "unknown",
@@ -310,6 +315,11 @@ class Import:
         metadata = start.get("metadata")
         if hooks is not None and isinstance(metadata, dict):
             metadata["hook_trace"] = hooks
+        if run.identity.trace is not None and (where := self._taken(trace)) is not None:
+            counts.note(
+                run.identity.file, 0, f"{trace} is left out: a trace of this id is in the store already, by `{where}`"
+            )
+            return Made(trace, run.identity.session, EXISTS, 0, None, hooks), None
         watched = _Watched(run.events, counts, self._tell)
         run = run._replace(events=iter(watched))
         pending: Pending | None = None
@@ -341,6 +351,11 @@ class Import:
     def _expected(self, run: Run, trace: str) -> str:
         there = os.path.exists(f"{self._folders.journal}/imports/{line.key(run.identity.format, trace)}.jsonl")
         return IMPORTED if not there else REPLACED if self._options.replace else EXISTS
+
+    def _taken(self, trace: str) -> str | None:
+        """What else wrote a trace of this id, for runs that bring their own: the store would take only one of both."""
+        heads = f"{self._folders.journal}/{HEADS}"
+        return next((name for name, kind in _OTHERS if os.path.exists(f"{heads}/{line.key(kind, trace)}")), None)
 
     def _may_replace(self, trace: str) -> None:
         forks = [] if self._forks is None else self._forks(trace)

@@ -232,6 +232,18 @@ def test_a_store_with_nothing_but_policies(data: Path, tmp_path: Path) -> None:
     assert (found["status"], found["error"], len(found["notes"])) == ("imported", None, 1)
 
 
+def test_a_trace_that_is_there_by_another_way_is_left_out(data: Path, tmp_path: Path) -> None:
+    path = full(tmp_path / "old").done()
+    (tmp_path / "one.json").write_text(json.dumps({"id": "trc_two", "agent_name": "mine"}))
+    assert CliRunner().invoke(main, ["ingest", str(tmp_path / "one.json"), "--dir", str(data)]).exit_code == 0
+    found = told(data, path)
+    assert [t["status"] for t in found["traces"]] == ["imported", "exists"] and "`ingest`" in found["problems"][0][
+        "reason"
+    ]
+    with opened(data) as store:
+        assert (store.get("trc_two").agent_name, store.problems()) == ("mine", [])
+
+
 def test_a_trace_without_steps_comes_over(data: Path, tmp_path: Path) -> None:
     made = Made(tmp_path / "old")
     made.trace("bare")
