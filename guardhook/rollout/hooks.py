@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from guardhook.rollout import calls, families, models
 from guardhook.rollout.parts import begin, marks, ready, session, step_done
-from guardhook.rollout.state import RECENT
+from guardhook.rollout.state import RECENT, Ending
 from guardhook.store.facts import Facts, canonical, text
 from guardhook.store.lines import Raw
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 AGAIN_US = 1_000_000
 _ONCE = frozenset(("user_prompt", "stop", "session_end", "session_start", "subagent_start", "subagent_stop"))
 _WAITING = frozenset(("permission_prompt", "idle_prompt", "elicitation_dialog", "ToolPermission", "agent_needs_input"))
-_TOLD = ("source", "reason", "trigger", "notification_type", "title", "message", "error", "file_path", "from_model", "to_model", "status", "kind")  # fmt: skip
+_TOLD = ("source", "reason", "trigger", "notification_type", "title", "message", "error", "file_path", "from_model", "to_model", "status")  # fmt: skip
 TOLD_CHARS = 4000
 
 
@@ -122,8 +122,7 @@ def _session_end(r: Renderer, facts: Facts) -> None:
         step_done(r, unfinished)
     reason = text(facts.payload.get("reason"))
     how = "failed" if state.failed is not None else "cancelled" if state.aborted else "completed"
-    state.ending = {"how": how, "data": {} if reason is None else {"reason": reason}}
-    state.ending_ts = r.ts
+    state.ending = Ending(how, {} if reason is None else {"reason": reason}, r.ts)
 
 
 # --- sub-agents, compaction, notifications -------------------------------------------------------------------------
@@ -185,11 +184,7 @@ def _unknown(r: Renderer, facts: Facts) -> None:
 
 
 def _told(facts: Facts, names: tuple[str, ...]) -> dict[str, object]:
-    return {
-        name: value[:TOLD_CHARS]
-        for name in names
-        if isinstance(value := facts.payload.get(name), str) and value and name != "kind"
-    }
+    return {n: v[:TOLD_CHARS] for n in names if (v := text(facts.payload.get(n))) is not None}
 
 
 _EVENTS = {

@@ -13,13 +13,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from guardhook.core.folders import Folders
 from guardhook.journal import files, line, read
 from guardhook.rollout import families, hooks, told, told_parts
 from guardhook.rollout.lines import Event, instant
 from guardhook.rollout.options import Options
 from guardhook.rollout.runs import RunRef
-from guardhook.rollout.state import State
+from guardhook.rollout.state import Ending, State
 from guardhook.store import instants
 from guardhook.store.errors import NotFound, Unusable
 from guardhook.store.lines import Place, Raw, entries
@@ -230,12 +232,12 @@ class Renderer:
         )  # fmt: skip
         self.state.seq = seq + count
 
-    def _end(self, ending: dict[str, object]) -> None:
+    def _end(self, ending: Ending) -> None:
         state = self.state
-        self.ts = state.ending_ts
+        self.ts = ending.ts
         self.ensure()
         families.graph(self)
-        data: dict[str, object] = {}
+        data = dict(ending.data)
         usage = state.usage
         if usage.known:
             data["usage_totals"] = {
@@ -250,12 +252,10 @@ class Renderer:
                 "last_turn_cost_usd": usage.last_cost,
                 "cost_status": "reported",
             }
-        how = ending.get("how")
-        if how == "failed":
+        if ending.how == "failed":
             families.error_context(self)
-            self.emit("run.failed", {"error": state.failed or "the run failed", **ending["data"], **data})  # type: ignore[dict-item]
-        else:
-            self.emit("run.cancelled" if how == "cancelled" else "run.completed", {**ending["data"], **data})  # type: ignore[dict-item]
+            data = {"error": state.failed or "the run failed", **data}
+        self.emit(f"run.{ending.how}", data)
 
 
 class _Lost:
@@ -265,6 +265,4 @@ class _Lost:
 
 
 def _copy(state: State) -> State:
-    import msgspec
-
     return msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=State)

@@ -37,6 +37,14 @@ class Closed(msgspec.Struct, array_like=True):
     arguments: str = ""
 
 
+class Ending(msgspec.Struct):
+    """How the run ended: completed, failed or cancelled; what its end says; and when."""
+
+    how: str
+    data: dict[str, object]
+    ts: str
+
+
 class Usage(msgspec.Struct):
     """Tokens and money so far, as far as anybody told."""
 
@@ -94,6 +102,5 @@ class State(msgspec.Struct, omit_defaults=True):
     failed: str | None = None
     failed_by: str | None = None  # provider, tool_execution, resource
     aborted: bool = False
-    ending: dict[str, object] | None = None
-    ending_ts: str = ""
+    ending: Ending | None = None
     families: Families = msgspec.field(default_factory=Families)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from guardhook.rollout import calls, families, models
 from guardhook.rollout.lines import dump
 from guardhook.rollout.parts import step_done
+from guardhook.rollout.state import Ending
 from guardhook.store import protocol, recorded
 from guardhook.store.facts import canonical, text
 from guardhook.store.lines import Raw
@@ -233,8 +234,7 @@ def end(r: Renderer, event: dict[str, object]) -> None:
         state.usage.known, state.usage.total = True, tokens
     if cost is not None:
         state.usage.cost_known, state.usage.cost = True, cost
-    state.ending = {"how": "failed" if state.failed is not None else "completed", "data": data}
-    state.ending_ts = r.ts
+    state.ending = Ending("failed" if state.failed is not None else "completed", data, r.ts)
 
 
 def _native(event: dict[str, object]) -> str | None:
