@@ -17,6 +17,7 @@ MOST_BYTES = 256 << 10
 MOST_CRITERIA = 500
 MOST_PATTERN = 10_000
 NAME_CHARS = 200
+MOST_KEYS = 100
 DEFAULT_THRESHOLD = 0.7
 _KEYS = ("name", "description", "threshold", "criteria")
 _CRITERION_KEYS = ("name", "description", "pattern", "expected", "weight")
@@ -47,15 +48,15 @@ def parse(path: str, data: bytes) -> object:
 
             return yamltext.load(data)
         if suffix == ".toml":
-            import tomllib
+            from guardhook.policy import tomltext
 
-            return tomllib.loads(data.decode("utf-8"))
+            return tomltext.loads(data.decode("utf-8"))
         return loads(data)
     except PayloadError as error:
         raise BadRubric(f"{path}: {str(error).replace('the payload', 'the file')}") from None
     except UnicodeDecodeError:
         raise BadRubric(f"{path}: not UTF-8") from None
-    except (ValueError, RecursionError) as error:
+    except (ValueError, ArithmeticError, RecursionError) as error:
         raise BadRubric(f"{path}: {error or 'nested too deep'}") from None
 
 
@@ -114,6 +115,8 @@ class _Reader:
             self._wrong(f"{where}, pattern", str(error))
 
     def _known(self, value: dict[Any, Any], known: tuple[str, ...], where: str) -> None:
+        if len(value) > MOST_KEYS:
+            self._wrong(where, f"more than {MOST_KEYS} keys")
         for key in value:
             if key in known or not isinstance(key, str):
                 continue

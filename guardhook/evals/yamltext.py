@@ -12,6 +12,7 @@ import yaml
 
 MOST_ALIASES = 64
 MOST_DEPTH = 32
+MOST_DIGITS = 100
 
 
 class _Loader(yaml.SafeLoader):
@@ -39,6 +40,12 @@ class _Loader(yaml.SafeLoader):
                 raise _error("merge keys (<<) are not supported", key.start_mark)
         super().flatten_mapping(node)
 
+    def construct_yaml_int(self, node: Any) -> int:
+        return super().construct_yaml_int(_short(node))
+
+    def construct_yaml_float(self, node: Any) -> float:
+        return super().construct_yaml_float(_short(node))
+
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
         for key, _ in node.value:
@@ -48,6 +55,17 @@ class _Loader(yaml.SafeLoader):
                 raise _error(f"the key {key.value[:80]!r} appears twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _short(node: Any) -> Any:
+    """A number's node. Numbers of many digits (base 60 above all) take time that grows with their square."""
+    if isinstance(node, yaml.ScalarNode) and len(node.value) > MOST_DIGITS:
+        raise _error(f"a number of more than {MOST_DIGITS} characters", node.start_mark)
+    return node
+
+
+for _tag, _construct in (("int", _Loader.construct_yaml_int), ("float", _Loader.construct_yaml_float)):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _construct)
 
 
 def _error(what: str, mark: Any) -> yaml.constructor.ConstructorError:

@@ -20,7 +20,7 @@ import msgspec
 from guardhook.core import limits
 from guardhook.core.folders import Folders
 from guardhook.core.verdict import BLOCKING, RANK
-from guardhook.policy import check, compiled
+from guardhook.policy import check, compiled, tomltext
 from guardhook.policy.model import (
     ExceptionFile,
     OverrideFile,
@@ -88,7 +88,7 @@ def parse(text: bytes, path: str, type_: type[T]) -> T:
         line = text[: error.start].count(b"\n") + 1
         raise PolicyError(path, line, "", "not valid UTF-8; save the file as UTF-8") from None
     try:
-        data = tomllib.loads(decoded)
+        data = tomltext.loads(decoded)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         message = str(error) or "nested too deeply"
         at = re.search(r"\(at line (\d+), column (\d+)\)", message)

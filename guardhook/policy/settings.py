@@ -10,6 +10,7 @@ import tomllib
 from typing import NamedTuple
 
 from guardhook.core.folders import Folders
+from guardhook.policy import tomltext
 
 FILE = "config.toml"
 MOST_BYTES = 1 << 20
@@ -144,7 +145,7 @@ def _read(path: str) -> dict[str, object]:
     if len(data) > MOST_BYTES:
         raise SettingsError(path, f"larger than {MOST_BYTES} bytes")
     try:
-        return tomllib.loads(data.decode("utf-8"))
+        return tomltext.loads(data.decode("utf-8"))
     except UnicodeDecodeError:
         raise SettingsError(path, "not UTF-8") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:

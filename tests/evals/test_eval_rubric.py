@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +163,32 @@ def test_what_a_small_file_blows_up_to_is_never_written_out(tmp_path: Path) -> N
     ):
         with pytest.raises(rubric_file.BadRubric):
             rubric_file.load(rubric(tmp_path, text, "r.yaml"))
+
+
+def loaded_in_another_process(path: str) -> str:
+    """What loading says, where memory and time are bounded: a file that takes all there is must not take this process along."""
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); resource.setrlimit(resource.RLIMIT_CPU, (20, 20))\n"
+        "from guardhook.evals import rubric_file\ntry:\n    rubric_file.load(sys.argv[1])\nexcept rubric_file.BadRubric as error:\n    print(error)\n"
+    )
+    return subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, timeout=120).stdout
+
+
+CRITERION = "name: r\ncriteria: [{name: a, pattern: b, expected: true, weight: %s}]"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("r.yaml", CRITERION % ("1" + ":1" * 100_000), "more than 100 characters"), ("r.yaml", CRITERION % ("1" + ":1" * 100_000 + ".5"), "more than 100 characters"),
+        ("r.yaml", CRITERION % ("!!float 1" + ":1" * 400), "more than 100 characters"), ("r.toml", ".".join("a" * 100_000) + " = 1", "line 1"), ("r.toml", "\n[" + " . ".join(["'a'"] * 40_000) + "]", "line 2"),
+        ("r.toml", ".".join(['"\\"a"'] * 40_000) + " = 1", "line 1"), ("r.toml", "a = " + "1" * 5000, "digits"), ("r.toml", '"\\"' * 80_000, "line 1"),
+    ],
+)  # fmt: skip
+def test_numbers_and_keys_without_end(tmp_path: Path, name: str, text: str, said: str) -> None:
+    """Base-60 numbers of YAML took seconds or ended in a fault of guardhook's own; a dotted key of TOML took all memory of the machine."""
+    path = rubric(tmp_path, text, name)
+    assert said in loaded_in_another_process(path)
 
 
 def test_aliases_in_reason_are_fine(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ HEAD = '[[policy]]\nname = "a"\naction = "deny"\n'
     ("text", "expected"),
     [
         ('[[policy]\nname = "a"\n', "policies/x.toml:1: not valid TOML"),
+        (HEAD + ".".join("a" * 300) + " = 1\n", "policies/x.toml:4: not valid TOML: a dotted key of more than 100 parts"),
+        (HEAD + "priority = " + "1" * 5000, "policies/x.toml:4: not valid TOML: Exceeds the limit (4300 digits)"),
         (HEAD + 'match = { input_contains = "x"\n\n', "policies/x.toml:4: not valid TOML"),
         (HEAD + 'match = { input_contain = "x" }\n', "policies/x.toml:4: policy[0].match.input_contain: unknown key; the keys here are step_type,"),
         (HEAD + '[policy.match]\ntool = "shell"\ninput_contain = "x"\n', "policies/x.toml:6: policy[0].match.input_contain: unknown key"),
