@@ -85,7 +85,7 @@ class _Record(msgspec.Struct):
     message: _Message | None = None
     permissionDecision: _Decision | None = None
     toolDenialKind: str | None = None
-    toolUseResult: msgspec.Raw | None = None
+    toolUseResult: msgspec.Raw = msgspec.Raw(b"")
     subtype: str | None = None
     attachment: _Attachment | None = None
     totalCostUSD: Count = None
@@ -386,7 +386,7 @@ class _Transcript:
         error = (text or "tool failed") if failed else None
         event = self.steps.result(block.tool_use_id, stamp, {"result": text}, error, metadata)
         raw = record.toolUseResult
-        if self.unlinked and raw is not None and b'"agentId"' in bytes(raw):
+        if self.unlinked and b'"agentId"' in bytes(raw):
             launched = _launches.decode(bytes(raw))[0]
             step = event.fields["step_number"]
             if launched is not None and launched.agentId in self.unlinked and isinstance(step, int):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 from collections.abc import Iterator
@@ -129,6 +130,11 @@ def _loads(raw: bytes) -> object:
         return clean(msgspec.json.decode(raw.decode("utf-8", "replace")))
 
 
+@functools.cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(kind)
+
+
 def mend(value: object, kind: Any, path: str, wrong: list[str]) -> Any:
     """The value as a field's type wants it. Parts that don't fit get their field's default (in lists they are left out) and are named in wrong.
 
@@ -138,7 +144,7 @@ def mend(value: object, kind: Any, path: str, wrong: list[str]) -> Any:
         if not isinstance(value, dict):
             raise msgspec.ValidationError("no object")
         found: dict[str, object] = {}
-        for field in msgspec.structs.fields(kind):
+        for field in _fields(kind):
             part = value.get(field.encode_name)
             if part is None:
                 continue
