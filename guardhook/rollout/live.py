@@ -21,7 +21,7 @@ from guardhook.core.folders import Folders
 from guardhook.journal import read
 from guardhook.rollout.export import Folder, lines, name_of, options_for, write
 from guardhook.rollout.options import Options
-from guardhook.rollout.render import Renderer
+from guardhook.rollout.render import RENDERING, Renderer
 from guardhook.rollout.runs import RunRef, of_key
 from guardhook.rollout.state import State
 from guardhook.store import Store
@@ -47,6 +47,7 @@ Progress = Callable[[int, int], None]
 class Saved(msgspec.Struct, array_like=True):
     """A run under way: where reading of the journal goes on, what the file has, and what the renderer knows."""
 
+    rendering: int  # of the version that wrote it
     day: str  # folder of the journal
     inode: int
     generation: int
@@ -226,13 +227,13 @@ class _Sync:
         if not renderer.incremental or renderer.state.ending is not None:
             return None
         return Saved(
-            place.folder, place.inode, generation, place.offset, place.line, renderer.state.ticket, sizes[0], sizes[1], options.told(),
+            RENDERING, place.folder, place.inode, generation, place.offset, place.line, renderer.state.ticket, sizes[0], sizes[1], options.told(),
             options.tenant_id, renderer.state,
         )  # fmt: skip
 
     def _append(self, ref: RunRef, saved: Saved) -> tuple[bool, Saved | None]:
         """Appends what is new. Gives whether that was possible (file and journal are what they were), and where it stands now."""
-        found = _reading(self.folders, ref, saved)
+        found = _reading(self.folders, ref, saved) if saved.rendering == RENDERING else None
         if found is None:
             return False, None
         fd, place, _ = found

@@ -235,6 +235,23 @@ def test_a_journal_that_was_compressed_gives_the_same(journal: Journal, tmp_path
     assert (live / DAY / f"{RUN}.jsonl").read_bytes() == after
 
 
+def test_a_file_of_an_earlier_version_is_not_continued_but_made_again(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from guardhook.rollout import live as module
+
+    live = tmp_path / "live"
+    settings(journal, live)
+    journal.add(event("user_prompt", prompt="p"))
+    listed(journal)
+    path = live / DAY / f"{RUN}.jsonl"
+    inode = path.stat().st_ino
+    monkeypatch.setattr(module, "RENDERING", 2)
+    journal.add(bash("pre_tool", "1"))
+    listed(journal)
+    assert path.read_bytes() == exported(journal) and path.stat().st_ino != inode
+
+
 def test_a_run_keeps_the_settings_it_began_with(journal: Journal, tmp_path: Path) -> None:
     live = tmp_path / "live"
     settings(journal, live, "detect_anti_patterns = true")
