@@ -9,6 +9,7 @@ occurs at least twice and its compact text has at least 64 characters. Equal mea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -40,7 +41,8 @@ class _Known(NamedTuple):
 
 _CONTAINER = (dict, list)
 _HANDLES: frozenset[type] = frozenset((Handle,))
-_SHORT = LEAST_CHARS - 2  # a string without escapes that is shorter than this is never pooled
+# In text without escapes: whatever may be a string long enough to be pooled.
+_LONG = re.compile(f'"[^"]{{{LEAST_CHARS - 2}}}').search
 
 
 class Packer:
@@ -106,13 +108,12 @@ class Packer:
 
     def _leaf(self, item: dict[str, object] | list[object]) -> bool:
         """Deals with a container of scalars, none of which could be pooled: its text is made at once, by C code."""
-        members = plain.members(item)
         kinds = plain.kinds(item, _HANDLES)
         if not kinds <= plain.SCALARS or (type(item) is dict and (REF in item or ESC in item)):
             return False
-        text = plain.spelled(plain.text(item))
+        text = plain.quick(item, kinds)
         if len(text) >= LEAST_CHARS:
-            if str in kinds and ("\\" in text or max(len(m) for m in members if type(m) is str) >= _SHORT):
+            if str in kinds and ("\\" in text or _LONG(text) is not None):
                 return False
             self._done[id(item)] = self._number(text, item, len(text), 1)
         else:

@@ -32,6 +32,8 @@ class Reader:
         self._text = ""
         self._at = 0
         self._whole = False
+        self._decoder = plain.DECODER
+        self._largest = 0  # characters of the largest value so far
 
     def _more(self, least: int = _CHUNK) -> bool:
         """Reads on; False at the end of the file."""
@@ -44,6 +46,7 @@ class Reader:
         except UnicodeDecodeError as error:
             raise UnreadableError(f"not UTF-8 ({error.reason})") from None
         self._at = 0
+        self._decoder = plain.CAREFUL if plain.HUGE.search(self._text) else plain.DECODER
         return True
 
     def peek(self) -> str:
@@ -69,13 +72,15 @@ class Reader:
     def value(self) -> object:
         """The next value."""
         self.peek()
+        while len(self._text) - self._at <= self._largest and self._more(self._largest):
+            pass  # parsing what is not all there would be in vain
         while True:
             text = self._text
             problem = None
             try:
-                decoder = plain.CAREFUL if plain.HUGE.search(text, self._at) else plain.DECODER
-                found, end = decoder.raw_decode(text, self._at)
+                found, end = self._decoder.raw_decode(text, self._at)
                 if end < len(text) or self._whole:
+                    self._largest = max(self._largest, end - self._at)
                     self._at = end
                     return found
             except json.JSONDecodeError as error:

@@ -188,7 +188,7 @@ class _Measure:
                 if isinstance(row, dict) and not self._kinds(row) <= plain.SCALARS:
                     return None
         try:
-            text = plain.text(node)
+            text = plain.quick(node, kinds) if height == 1 else plain.text(node)
             if any(mark in text for mark in _MARKS):
                 return None
             return plain.size(text), height

@@ -53,6 +53,20 @@ def refusals(as_json: bool, path: str | None = None) -> Iterator[None]:
         fail(f"{where or (error.filename and f'{error.filename}: ') or ''}{error.strerror or error}", code=1, as_json=as_json)  # fmt: skip
 
 
+@contextlib.contextmanager
+def _no_cycles() -> Iterator[None]:
+    """A document has no cycles, and millions of values to look for them in."""
+    import gc
+
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
 def settings_of(folders: Folders, as_json: bool) -> Settings:
     """What config.toml says; one that can't be used ends the command."""
     try:
@@ -175,7 +189,7 @@ def pack(file: str, output: str | None, force: bool, as_json: bool) -> None:
     """Write an archive (or a bare recording) packed: equal values once."""
     from guardhook.archive import stream
 
-    with refusals(as_json, file):
+    with refusals(as_json, file), _no_cycles():
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(fd, "rb") as source:
             value = stream.pack_file(source)
@@ -194,7 +208,7 @@ def unpack(file: str, max_bytes: int, output: str | None, force: bool, as_json: 
     from guardhook.archive.packing import is_packed_recording
     from guardhook.archive.unpacking import unpack_recording
 
-    with refusals(as_json, file):
+    with refusals(as_json, file), _no_cycles():
         value = plain.loads(reader.read_bytes(file, max_bytes=max_bytes))
         bare = is_packed_recording(value)
         document = reader.opened(value, max_bytes=max_bytes) if not bare else None
@@ -334,11 +348,20 @@ def _list(items: list[Item], as_json: bool) -> None:
 
 
 def _events(document: Opened) -> None:
+    from guardhook.core.jsontext import dumps
     from guardhook.rollout import lines
 
-    for event in document.events:
-        sys.stdout.buffer.write(lines.encode(event) if isinstance(event, dict) else b"")
-    sys.stdout.buffer.flush()
+    events = (event for event in document.events if isinstance(event, dict))
+    if sys.stdout.isatty():  # what others said is not for a terminal as it is
+        for event in events:
+            click.echo(dumps(event))
+        return
+    try:
+        for event in events:
+            sys.stdout.buffer.write(lines.encode(event))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _import(document: Opened, path: str, replace: bool, as_json: bool, directory: str | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from guardhook.archive.account import calls, results, words
+from guardhook.archive.account.assess import LIFTING
 from guardhook.archive.account.calls import Call
 from guardhook.archive.account.record import kept_out, prompt_of
 from guardhook.archive.account.templates import Teller, Value
@@ -203,7 +204,7 @@ class Rows:
             return [say("sure.known")]
         if standing == "consistent":
             checked = found.get("checked")
-            n = sum(1 for row in checked if row["ran"]) if isinstance(checked, list) else 0
+            n = sum(1 for row in checked if row["ran"] and row["check"] in LIFTING) if isinstance(checked, list) else 0
             return [self._pair("sure.consistent", n)]
         return [say("sure.unassessed", status="not-recorded")]
 
