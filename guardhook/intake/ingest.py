@@ -194,9 +194,10 @@ class Ingest:
         if status == "running":
             start = {**end, **start, "status": status}
         yield "trace.start", start
-        for step in steps:
+        for index, step in enumerate(steps):
             assert isinstance(step, dict)
             yield "trace.step", _step(step)
+            steps[index] = None  # written now, and it may be large
         for event in evals:
             yield "eval.result", event
         if status != "running":

@@ -45,7 +45,7 @@ class Appender:
     ) -> int:
         """Appends lines (type, event) of one trace in order, and gives how many. opens: the first one begins a run; closes: the last one ends it.
 
-        whole: with one write, all of them or none; they are held in memory together.
+        whole: with one write, all of them or none; their text is held in memory.
 
         Raises Locked when the journal stays locked for BUDGET_SECONDS, Unusable when it can't be written.
         """
@@ -55,17 +55,18 @@ class Appender:
         try:
             session.lock(time.monotonic() + BUDGET_SECONDS)
             rest = iter(lines)
-            most = None if whole else _BATCH
-            batch = list(islice(rest, most))
+            entries: list[tuple[write.Record, str, str | None]] = []
+            batch = list(islice(rest, _BATCH))
             while batch:
-                following = list(islice(rest, most))
-                entries = []
+                following = list(islice(rest, _BATCH))
                 seen = self._look([event for _, event in batch])
                 for index, (kind, event) in enumerate(batch):
                     last = closes and not following and index == len(batch) - 1
                     first = opens and written + index == 0
                     entries.append(self._entry(trace_id, kind, event, seen[index], first, last, root))
-                session.drain(entries)
+                if not (whole and following):
+                    session.drain(entries)
+                    entries.clear()
                 written += len(batch)
                 batch = following
             session.finish()
@@ -107,5 +108,6 @@ class Appender:
             data["redacted"] = redacted
         if cut:
             data["cut"] = cut
-        record = write.Record(kind, time.time_ns(), self.dialect, trace_id, os.getcwd(), root, opens, closes, data)
+        # The text stands for the data, which need not be held any longer.
+        record = write.Record(kind, time.time_ns(), self.dialect, trace_id, os.getcwd(), root, opens, closes, {})
         return record, line.body(data), None
