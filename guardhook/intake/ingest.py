@@ -99,7 +99,7 @@ class Ingest:
             self._store.close()
 
     def take(self, item: Item) -> None:
-        """One value of the input. Never raises for what it is."""
+        """One value of the input, whose steps are let go of as they are written. Never raises for what it is."""
         report = self.report
         report.read += 1
         if item.problem is not None:
