@@ -60,10 +60,10 @@ def analyse(store: Store, folders: Folders, found: Diff, choice: Choice, patienc
     better = said.get("better_trace")
     side = better.strip().lower() if isinstance(better, str) else ""
     return Analysis(
-        reply.text(said.get("explanation")),
+        cleaning.answer(reply.text(said.get("explanation")), rows, choice.key),
         side if side in _SIDES else "neither",
-        reply.text(said.get("reasoning")),
-        reply.texts(said.get("key_differences")),
+        cleaning.answer(reply.text(said.get("reasoning")), rows, choice.key),
+        cleaning.answer(reply.texts(said.get("key_differences")), rows, choice.key),
         sum(n for n in (bill["input_tokens"], bill["output_tokens"]) if isinstance(n, int)),
         cost + answered.billed * judging.estimated(choice, text),
         left.secrets + right.secrets + cleaner.secrets,

@@ -6,9 +6,10 @@ import sys
 
 from guardhook.core.folders import Folders
 from guardhook.core.jsontext import printable
-from guardhook.evals.ai import settings
+from guardhook.evals.ai import cleaning, settings
 from guardhook.evals.ai.provider import ProviderError, Question
 from guardhook.evals.ai.transport import Patience, ask
+from guardhook.journal.rules import freeze_rules
 from guardhook.policy.settings import SettingsError
 from guardhook.policy.settings_check import masked
 from guardhook.store.jsonout import pretty
@@ -32,7 +33,7 @@ def run(folders: Folders, as_json: bool, patience: Patience | None = None) -> in
     told: dict[str, object] = {
         "ok": True, "provider": choice.provider, "model": choice.model, "base_url": choice.base_url,
         "key": None if choice.key is None else masked(choice.key), "latency_ms": answered.latency_ms,
-        "reply": answered.reply.text[:200], "ignored": list(choice.ignored),
+        "reply": _shown(answered.reply.text, choice.key), "ignored": list(choice.ignored),
     }  # fmt: skip
     if as_json:
         print(pretty(told))
@@ -41,6 +42,10 @@ def run(folders: Folders, as_json: bool, patience: Patience | None = None) -> in
         for line in choice.ignored:
             print(printable(f"guardhook: warning: {line}", 600), file=sys.stderr)
     return 0
+
+
+def _shown(text: str, key: str | None) -> str:
+    return cleaning.answer(text, freeze_rules(), key)[:200]
 
 
 def _hints(error: ProviderError, choice: settings.Choice) -> tuple[str, ...]:

@@ -168,6 +168,24 @@ def test_hostile_replies_reach_no_terminal(data: Path, server: model.Server) -> 
     assert len(done.stdout.splitlines()) < 100
 
 
+def test_a_server_that_says_what_it_was_sent(data: Path, server: model.Server) -> None:
+    """A key in a reply stood in the JSON output, on the terminal and in `test-ai`, though not in what was stored."""
+    other = "ghp_" + "a1B2" * 9
+    found = []
+    server.script = [model.judged(relevance=9, overall_assessment=f"your key: {KEY}", issues=[f"Bearer {KEY}", other])]
+    found.append(asked(data, "good", "--preset", "ai-quality-review", "--json"))
+    server.script = [model.said(f"no JSON, but {KEY} and {other}")]
+    found.append(asked(data, "good", "--preset", "ai-quality-review", "--json"))
+    server.script = [model.judged(explanation=KEY, reasoning=other, key_differences=[KEY])]
+    found.append(run(data, "good", "bad", "--ai", "--json", command="diff", env=ENV))
+    server.script = [model.said(f"OK {KEY}")]
+    found.append(_probe(data))
+    for done in found:
+        assert "sk-p\\u20266789" in done.stdout and KEY not in done.output and other not in done.output
+    (first, second) = json.loads(run(data, "good", "--json", command="show").stdout)["evals"][::-1]
+    assert [first] == json.loads(found[0].stdout) and [second] == json.loads(found[1].stdout)
+
+
 # --- what is sent --------------------------------------------------------------------------------------------------
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import TypeVar, cast
 
 from guardhook.core.folders import Folders
 from guardhook.core.jsontext import printable
+from guardhook.evals.ai.settings import without_keys
 from guardhook.journal import redact
 from guardhook.journal.rules import RuleError, freeze_rules
 from guardhook.policy import settings
@@ -15,6 +17,7 @@ _WHOLE = 256 << 10  # longer JSON is not parsed for the sake of its first words
 _CUSTOM = ("capture.redaction.custom", "forensics.redaction.custom")
 
 Rows = tuple[redact.Row, ...]
+T = TypeVar("T")
 
 
 def rules(folders: Folders) -> Rows:
@@ -28,6 +31,20 @@ def rules(folders: Folders) -> Rows:
         return freeze_rules(tuple(custom))
     except RuleError as error:
         raise settings.SettingsError(f"{folders.config}/{settings.FILE}", str(error)) from None
+
+
+def answer(value: T, rows: Rows, key: str | None) -> T:
+    """What a model's reply became, without the key and whatever else is a secret: a server can put into its reply what it was sent."""
+    clean, _ = redact.redact(_keyless(value, key), rows)
+    return cast(T, clean)
+
+
+def _keyless(value: object, key: str | None) -> object:
+    if isinstance(value, str):
+        return without_keys(value, key)
+    if isinstance(value, list):
+        return [_keyless(one, key) for one in value]
+    return {name: _keyless(one, key) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 class Cleaner:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from guardhook.evals.ai import framing, prices, reply
+from guardhook.evals.ai import cleaning, framing, prices, reply
 from guardhook.evals.ai.cleaning import Rows
 from guardhook.evals.ai.presets import Preset
 from guardhook.evals.ai.provider import ProviderError, Question
@@ -113,10 +113,10 @@ class Judges:
             details["error"] = "the reply holds no JSON object" + (
                 "; it was cut off, raise ai.max_tokens" if answered.reply.cut else ""
             )
-            details["raw"] = answered.reply.text[: reply.RAW_CHARS]
+            details["raw"] = cleaning.answer(answered.reply.text, self.rows, self.choice.key)[: reply.RAW_CHARS]
         else:
             score, more = preset.read(found)
-            details.update(more)
+            details.update(cleaning.answer(more, self.rows, self.choice.key))
         if secrets:
             details["secrets_removed"] = secrets
         details.update(bill)
