@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from guardhook.archive.account.assess import LAYERS
 from guardhook.views.text import Paint, block, one_line
 
 _TONES = {"ok": "✔", "warn": "!", "bad": "✘", "unknown": "?"}
@@ -63,6 +64,8 @@ def standing_text(assessment: Json | None, paint: Paint) -> Iterator[str]:
         return
     yield f"{paint.bold(str(assessment['standing']))}  ({assessment['assessment']})"
     for row in _list(assessment, "reasons"):
+        if row["reason"] not in LAYERS:  # of a later version: its meaning is not known here
+            continue
         more = f": {one_line(str(row['check']))}, {one_line(str(row['because']))}" if "check" in row else ""
         yield f"  {one_line(str(row['reason']))}{more}  {paint.dim(' '.join(map(one_line, map(str, _any(row, 'witness')))))}"  # fmt: skip
     for row in _list(assessment, "checked"):

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from guardhook.archive import plain
 from guardhook.archive.account import declarations, limits, templates, words
 from guardhook.archive.account.account import account_for_answer, account_for_session
-from guardhook.archive.account.assess import UnknownTurn
+from guardhook.archive.account.assess import UnknownTurn, assess_turn
 from guardhook.archive.account.declarations import CONFIG, Declarations
 from guardhook.archive.account.shown import Shower, pointer_key, pointers_of
 from guardhook.archive.account.templates import TABLE, VOUCHERS, Teller, Value
-from guardhook.views.account import as_markdown, as_text
+from guardhook.views.account import as_markdown, as_text, standing_text
 from guardhook.views.text import Paint
 
 PYTEST = declarations.of({"verify": [{"id": "tests", "label": "the tests", "argv": ["pytest"]}]}, origin=CONFIG)
@@ -465,3 +465,10 @@ def test_other_sentences() -> None:
     assert signals(last) == [("verification-failed-last", "bad")] and "exit code 1" in said_by(last, "checked")["checked.verify.fail"]  # fmt: skip
     posts = of({**turn(asked(), edit(), said_()), "structure": {"dialect": "codex", "hooks": [{"event": "PreToolUse"}]}}, PYTEST)  # fmt: skip
     assert state(posts, "verification") == "unreachable" and "missed.hooks" in said_by(posts, "not-checked")
+
+
+def test_97_unknown_reasons_are_passed_over() -> None:
+    found = assess_turn(turn(asked(), denied(), said_()))
+    assert found is not None and isinstance(found["reasons"], list)
+    later = {**found, "reasons": [{"reason": "moon-phase", "witness": []}, *found["reasons"]]}
+    assert list(standing_text(later, Paint(False))) == list(standing_text(found, Paint(False)))
