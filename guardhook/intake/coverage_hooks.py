@@ -149,7 +149,7 @@ class Journal:
         self._journal = journal
         self._days: dict[str, list[str]] = {}
         try:
-            for folder, key, _ in behind.data_files(journal):
+            for folder, key, _ in behind.data_files(journal, packed=True):
                 if folder != behind.IMPORTS:
                     self._days.setdefault(key, []).append(folder)
         except OSError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -325,6 +326,19 @@ def test_a_damaged_journal_counts_what_can_be_read(rig: Cover) -> None:
     file.unlink()
     file.symlink_to("/etc/passwd")
     assert rig.only().reached == 0
+
+
+def test_a_journal_file_that_was_compressed(rig: Cover) -> None:
+    rig.claude(("t1", "Bash", "ok"), ("t2", "Bash", "ok"))
+    rig.hook("claude-code", "s-1", call="t1", tool="Bash")
+    (file,) = (rig.data / "journal" / "2026-11-30").iterdir()
+    packed = file.with_suffix(".jsonl.gz")
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    packed.chmod(0o600)
+    file.unlink()
+    assert rig.only().reached == 1
+    rig.hook("claude-code", "s-1", call="t2", tool="Bash", second=1)  # and the session went on
+    assert rig.only().reached == 2
 
 
 def test_nothing_is_made_by_looking(rig: Cover) -> None:

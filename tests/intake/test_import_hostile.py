@@ -17,6 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from import_rig import FIXTURES, Rig
 
+from guardhook.core.folders import explicit
+from guardhook.intake import coverage
+
 SAMPLES = {
     "claude-transcript": FIXTURES / "claude" / "session.jsonl",
     "codex-rollout": FIXTURES / "codex" / "codemode.jsonl",
@@ -42,6 +45,8 @@ def imported(rig: Rig, format: str, data: bytes, name: str = "x.jsonl") -> dict[
         assert records["read"] == records["imported"] + records["skipped"] + records["malformed"], records
     if rig.journal():
         rig.traces()
+    told: list[tuple[str, str]] = []
+    coverage.measure(explicit(str(rig.data)), paths=[str(path)], problem=lambda *problem: told.append(problem))
     return found
 
 
