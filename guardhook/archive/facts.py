@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from guardhook.archive import times
 
+MOST = 1 << 53  # numbers of events are below this
 DROPPED = "recorder.drop_detected"
 TERMINAL = frozenset(("run.completed", "run.failed", "run.cancelled"))
 
@@ -73,7 +74,7 @@ def text_of(value: object) -> str | None:
 
 def seq_of(event: object) -> int | None:
     found = event.get("seq") if isinstance(event, dict) else None
-    return found if type(found) is int and found >= 0 else None
+    return found if type(found) is int and 0 <= found < MOST else None
 
 
 def look(events: Iterable[object]) -> Seen:
@@ -156,7 +157,7 @@ class _Counter:
         if isinstance(event, dict) and event.get("type") == DROPPED:
             data = data_of(event)
             at, count = data.get("dropped_seq", seq), data.get("count", 1)
-            if type(at) is int and type(count) is int and count > 0:
+            if type(at) is int and type(count) is int and 0 <= at < MOST and 0 < count < MOST:
                 self.next = max(self.next, at + count)
                 self.head = self.head or self.first is None
             return

@@ -82,6 +82,7 @@ KEYS: tuple[Key, ...] = (
     Key("identity.principal", "text", "for whom runs are; nothing else is ever taken for it"),
     Key("identity.tenant", "text", "to which tenant runs belong"),
     Key("account.verify", "table", "declared checks: id, label, argv or glob, covers_answer"),
+    Key("account.names_and_numbers", "boolean", "look whether names and numbers of an answer stand in what it saw", False),
     Key("account.tool", "table", "what is known of tools' results: name, rows_at, empty_text, role"),
     Key("ai.provider", "choice", "who judges where a model is asked", "auto", ("auto", "anthropic", "google", "openai")),
     Key("ai.model", "text", "which model is asked; without it the provider's usual one"),

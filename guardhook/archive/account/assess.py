@@ -143,7 +143,8 @@ def _reasons(view: View) -> list[dict[str, object]]:
 
 def _made_good(view: View, call: Call, outcomes: tuple[str, ...]) -> bool:
     """Whether a later call of the same tool on the same target ended otherwise."""
-    return any(c.place > call.place and c.outcome in outcomes and c.same(call) for c in view.calls)
+    last = view.last_of(call)
+    return any(last.get(outcome, -1) > call.place for outcome in outcomes)
 
 
 def _hidden(view: View) -> list[Call]:

@@ -50,6 +50,7 @@ class Call:
         self.verdict: str | None = None  # of a declared check: pass, fail, unclear
         self.shape = Result(results.UNKNOWN)
         self.kept_out: list[str] = []
+        self._target: tuple[str, str] | None = None
 
     @property
     def policy(self) -> str:
@@ -85,7 +86,7 @@ class Call:
     @property
     def changes(self) -> bool:
         """Whether it is a change that ran and names a file."""
-        if self.outcome not in (RAN, FAILED) or self.outcome == FAILED or self.path is None or self.is_shell:
+        if self.outcome != RAN or self.path is None or self.is_shell:
             return False
         kind = self.start.text("kind") if self.start is not None else None
         return kind in _WRITES or (kind in (None, "other", "mcp") and modifying.changes(self.tool) == modifying.YES)
@@ -95,18 +96,16 @@ class Call:
         """Whether it may have changed anything: a shell command that is no declared check."""
         return self.is_shell and self.check is None and self.outcome in (RAN, FAILED, OPEN)
 
-    def target(self) -> str:
-        """What the call is about: calls with equal tool and target are attempts at the same thing."""
-        if self.check is not None:
-            return f"check {self.check.id}"
-        if self.path is not None:
-            return f"file {self.path}"
-        return f"input {plain.text(_sorted(self.arguments))}"
-
-    def same(self, other: Call) -> bool:
-        if self.check is not None or other.check is not None:
-            return self.check is not None and other.check is not None and self.check.id == other.check.id
-        return self.tool == other.tool and self.target() == other.target()
+    def target(self) -> tuple[str, str]:
+        """What the call is about: calls of equal target are attempts at the same thing. A declared check, else the tool with a file or its input."""
+        if self._target is None:
+            if self.check is not None:
+                self._target = ("check", self.check.id)
+            elif self.path is not None:
+                self._target = (self.tool, f"file {self.path}")
+            else:
+                self._target = (self.tool, f"input {plain.text(_sorted(self.arguments))}")
+        return self._target
 
     def pointer(self, path: str = "outcome") -> str:
         event = self.end or self.blocked or self.denied or self.start

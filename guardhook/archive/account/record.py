@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from guardhook.archive.facts import DROPPED, TERMINAL, text_of
+from guardhook.archive.facts import DROPPED, MOST, TERMINAL, text_of
 
 _PLACEHOLDER = re.compile(r"\s*(\[REDACTED(:[A-Za-z0-9_-]+)?\]|[0-9a-f]{64})\s*", re.ASCII)
 _STOPPED_EVENTS = frozenset(("StopFailure", "interrupt", "Interrupt"))
@@ -64,7 +64,7 @@ class Record:
         for index, event in enumerate(events):
             if isinstance(event, dict):
                 seq, kind, data = event.get("seq"), event.get("type"), event.get("data", {})
-                if type(seq) is int and seq >= 0 and isinstance(kind, str) and kind and isinstance(data, dict):
+                if type(seq) is int and 0 <= seq < MOST and isinstance(kind, str) and kind and isinstance(data, dict):
                     yield Happened(index, seq, kind, data)
                     continue
             self.unread += 1
@@ -124,7 +124,7 @@ class Record:
 
 def _count(event: Happened) -> int:
     count = event.data.get("count", 1)
-    return count if type(count) is int and count > 0 else 1
+    return count if type(count) is int and 0 < count < MOST else 1
 
 
 def _runs(events: list[Happened], named: set[str]) -> Iterator[tuple[Happened, str | None]]:

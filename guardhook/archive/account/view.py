@@ -58,6 +58,9 @@ class View:
         self.declined = [c for c in self.calls if c.outcome == calls.DECLINED]
         self.open = [c for c in self.calls if c.outcome == calls.OPEN]
         self.changes = [c for c in self.calls if c.changes]
+        self._last: dict[tuple[str, str], dict[str, int]] = {}
+        for call in self.calls:
+            self._last.setdefault(call.target(), {})[call.outcome] = call.place
         self.checks = [self._enforced(), self._verification(), self._empty(), self._retries()]
         self.kept_out = sorted({name for c in self.calls for name in c.kept_out} | ({"answer"} if self.answer_kept_out else set()))  # fmt: skip
 
@@ -119,6 +122,10 @@ class View:
             pending = []
         return pending[-1] if pending else waiting
 
+    def last_of(self, call: Call) -> dict[str, int]:
+        """Where the last call on the same target stands, by outcome."""
+        return self._last.get(call.target(), {})
+
     # --- the checks ------------------------------------------------------------------------------------------------
 
     def check(self, id: str) -> Checked:
@@ -140,8 +147,8 @@ class View:
             return Checked(id, NOT_APPLICABLE)
         if not self.posts:
             return _no_posts(id)
-        stray = [c for c in self.calls if c.end is not None and c.end.data.get("unpaired") is True]
-        if any(c.ambiguous for c in denied) or any(s.tool == c.tool for s in stray for c in denied):
+        stray = {c.tool for c in self.calls if c.end is not None and c.end.data.get("unpaired") is True}
+        if any(c.ambiguous or c.tool in stray for c in denied):
             return Checked(id, UNREACHABLE, "a result may belong to a call that was stopped", needs="pairing")
         if self.lost:
             return _gap(id)
