@@ -68,12 +68,14 @@ class Bench:
         self.items = release.hook_program(built, embedded=True)
         self.items += [launcher_item(), Item("guardhook", 0o500, self.binary.read_bytes())]
 
-    def installed(self, name: str, policies: str) -> Folders:
-        """A fresh installation below the work folder with these user policies, compiled."""
+    def installed(self, name: str, policies: str, config: str = "") -> Folders:
+        """A fresh installation below the work folder with these user policies and settings, compiled."""
         base = self.work / name
         folders = Folders(str(base / "config"), str(base / "data"), str(base / "system"))
         (base / "config" / "policies").mkdir(parents=True)
         (base / "config" / "policies" / "bench.toml").write_text(policies)
+        if config:
+            (base / "config" / "config.toml").write_text(config)
         placed = program.place(folders, self.items)
         words = ["--config", folders.config, "--data", folders.data, "--system", folders.system]
         subprocess.run(
@@ -181,6 +183,8 @@ def main_variants(bench: Bench) -> list[Variant]:
     shipped = bench.installed("shipped", "")
     fifty = bench.installed("fifty", data.policies(50, regexes=15))
     thousand = bench.installed("thousand", data.policies(1000, regexes=300))
+    audited = bench.installed("audited", data.policies(200, regexes=60), "[forensics]\naudit_trail_enabled = true\n")
+    unread = bench.installed("unread", data.policies(200, regexes=60), '[capture]\nmode = "full"\n')
     hostile = bench.installed("hostile", data.policies(200, regexes=60) + data.HOSTILE_POLICY)
     harmless = bench.payload("harmless", data.payload(data.QUICK, 4096))
     parsed = bench.payload("parsed", data.payload(data.PARSED, 4096))
@@ -191,6 +195,8 @@ def main_variants(bench: Bench) -> list[Variant]:
     large = bench.payload("large", data.payload(data.PARSED, 100_000))
     huge = bench.payload("huge", data.payload(data.PARSED, 5_000_000))
     trap = bench.payload("trap", data.payload(data.HOSTILE, 4096))
+    plain = bench.payload("plain", data.output(data.QUICK, 100_000))
+    secrets = bench.payload("secrets", data.output(data.SECRETS, 100_000))
     direct = ["hook", "PreToolUse", "--enforce", "--dialect", "claude-code", "--dir", usual.data]
     one_file = bench.work / "one-file"
     (one_file / "policies").mkdir(parents=True)
@@ -205,6 +211,10 @@ def main_variants(bench: Bench) -> list[Variant]:
         Variant("deny", bench.launched(usual), denied, 2, limit=1.9),
         Variant("deny for an effect", bench.launched(usual), effect, 2, limit=1.9),
         Variant("capture, output of 100 KB", bench.launched(usual, "observe", "PostToolUse"), output, 0, limit=2.4),
+        Variant("100 KB kept unread", bench.launched(unread, "observe", "PostToolUse"), plain, 0),
+        Variant("100 KB redacted, nothing to find", bench.launched(usual, "observe", "PostToolUse"), plain, 0),
+        Variant("100 KB redacted, some secrets", bench.launched(usual, "observe", "PostToolUse"), secrets, 0),
+        Variant("no objection, parsed, audit trail", bench.launched(audited), parsed, 0),
         Variant("100 KB, 50 policies", bench.launched(fifty), large, 0, limit=2.4),
         Variant("1,000 policies", bench.launched(thousand), parsed, 0),
         Variant("one file, direct", [str(bench.binary), *direct], parsed, 0, limit=4.5),
@@ -236,9 +246,14 @@ def table(title: str, rows: list[Row]) -> str:
 def extra_checks(rows: list[Row]) -> list[str]:
     by_name = {row.name: row for row in rows}
     more = by_name["1,000 policies"].ratio - by_name["no objection, parsed"].ratio
+    audit = by_name["no objection, parsed, audit trail"].ratio - by_name["no objection, parsed"].ratio
+    looked = by_name["100 KB redacted, nothing to find"].ratio - by_name["100 KB kept unread"].ratio
+    found = by_name["100 KB redacted, some secrets"].ratio - by_name["100 KB kept unread"].ratio
     memory = max(by_name[n].rss for n in ("capture", "no objection, quick", "no objection, parsed", "deny"))
     return [
         f"1,000 policies instead of 200: {more:+.2f} floors: {'ok' if more < 1 else 'OVER'} (< +1)",
+        f"audit trail: {audit:+.2f} floors: {'ok' if audit <= 0.15 else 'OVER'} (<= 0.15)",
+        f"looking for secrets in 100 KB: {looked:+.2f} floors: {'ok' if looked <= 0.15 else 'OVER'} (<= 0.15); taking some out: {found:+.2f}: {'ok' if found <= 0.5 else 'OVER'} (<= 0.5)",
         f"peak memory at 4 KB: {memory:.1f} MB: {'ok' if memory <= 20 else 'OVER'} (<= 20)",
     ]
 

@@ -17,6 +17,7 @@ HEAVY = (
     '&& bash -c "npm run lint -- --fix && git diff --stat | tail -1" || echo "nothing to do in ${root##*/}"'
 )
 EFFECT_DENIED = 'cd src && target="$HOME"; rm -rf "$target"/'
+SECRETS = "curl -H 'Authorization: Bearer 0123456789abcdefghijklmnop' https://api.example.com && API_KEY=sk-0123456789abcdefghijklmn make"
 DENIED = "cd build && bench-forbidden-7 --now"
 HOSTILE = "echo " + "a" * 400
 

@@ -33,6 +33,8 @@ SECONDS = 0.25
 DEPTH = 200
 POINTERS = 2000
 _RUN = 16
+_LONG = b"a" * _RUN
+_FEW = 64  # long runs that are looked for one by one
 _PASSES = 6
 
 # A JSON member with such a name holds a secret, whatever it looks like. Compared in lower case without `_`, `-`, `.` and blanks.
@@ -178,8 +180,18 @@ def _long_runs(text: str) -> str:
             bytes(code if code in inside else 32 for code in range(256)),
         )
     raw = text.encode("ascii", "replace")
-    if b"a" * _RUN not in raw.translate(_tables[0]):
-        return ""
+    inside = raw.translate(_tables[0])
+    found: list[str] = []
+    at = inside.find(_LONG)
+    while at >= 0:
+        if len(found) == _FEW:  # a dump of some kind: parting all of it is quicker
+            break
+        start = inside.rfind(b" ", 0, at) + 1
+        end = inside.find(b" ", at)
+        found.append(text[start : end if end >= 0 else len(text)])
+        at = inside.find(_LONG, end) if end >= 0 else -1
+    else:
+        return " ".join(found)
     return " ".join([word for word in raw.translate(_tables[1]).decode("ascii").split() if len(word) >= _RUN])
 
 

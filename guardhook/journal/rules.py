@@ -117,7 +117,9 @@ RULES: tuple[Rule, ...] = (
         "api_key",
         "low",
         ("key", "token"),
-        ("api", "secret", "access", "auth"),
+        # Whole words: their beginnings stand in every path of an interface.
+        ("apikey", "api_key", "api-key", "secretkey", "secret_key", "secret-key", "accesstoken", "access_token", "access-token", "authtoken", "auth_token",
+         "auth-token"),
         r"(?i:(?:api[_-]?key|secret[_-]?key|access[_-]?token|auth[_-]?token)\s{0,16}+[=:]\s{0,16}+[\"']?[A-Za-z0-9_/+.\-]{32,}+[\"']?)",
         hits=("api_key = 0123456789abcdef0123456789abcdef", "ACCESS-TOKEN:'0123456789abcdef0123456789abcdef'"),
         safe=("api key and more", "the access_token: see the manual"),
