@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from guardhook.intake import records
-from guardhook.intake.import_steps import Prompt, Steps, Turns, Usage, flatten, number
+from guardhook.intake.import_steps import Prompt, Recent, Steps, Turns, Usage, flatten, number
 from guardhook.intake.imports import Counts, Event, Identity, Run
 
 NAME = "claude-transcript"
 VERSION = "1"
-_SEEN_MOST = 1 << 17  # record ids that are remembered, to know repeated ones
+_SEEN_MOST = 1 << 16  # record ids that are remembered, to know repeated ones
 _ANCHORS_MOST = 4_096
 _TYPES = ("user", "assistant")
 _KNOWN = ("user", "assistant", "system", "attachment", "cost-state")  # kinds of records that are looked into
@@ -217,7 +217,7 @@ class _Transcript:
         self.told: tuple[str | None, _Usage] | None = None
         self.cost: float | None = None
         self.compacted = 0
-        self.seen: dict[int, None] = {}
+        self.seen = Recent(_SEEN_MOST)
         self.anchors: dict[str, int] = {}
         self.spawned: dict[str, int] = {}  # call, or sub-agent -> the step that started it
         self.unlinked: set[str] = set()  # sub-agents of which nothing tells what started them but its result
@@ -275,20 +275,11 @@ class _Transcript:
             if wrong and record.type in _KNOWN:
                 counts.mended += 1
                 counts.note(name, line, wrong)
-            if record.uuid is not None and self._again(record.uuid):
+            if record.uuid is not None and self.seen.again(hash(record.uuid)):
                 counts.duplicates += 1
                 counts.skipped += 1
                 continue
             yield record
-
-    def _again(self, uuid: str) -> bool:
-        mark = hash(uuid)
-        if mark in self.seen:
-            return True
-        self.seen[mark] = None
-        if len(self.seen) > _SEEN_MOST:
-            del self.seen[next(iter(self.seen))]
-        return False
 
     def _record(self, record: _Record, main: bool, parent: int | None) -> Iterator[Event]:
         """What one record gives. Counts it as imported or skipped."""

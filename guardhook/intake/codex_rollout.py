@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from guardhook.intake import records
-from guardhook.intake.import_steps import Prompt, Steps, Turns, flatten, number
+from guardhook.intake.import_steps import Prompt, Recent, Steps, Turns, flatten, number
 from guardhook.intake.imports import Counts, Event, Identity, Run
 from guardhook.store.instants import iso_ms
 from guardhook.store.recorded import structured
@@ -301,7 +301,7 @@ class _Rollout:
         self.model: str | None = None
         self.ran: dict[str, _Ran] = {}
         self.twice = _Twice()
-        self.ids: dict[str, None] = {}
+        self.told = Recent(_RAN_MOST)  # calls inside scripts
         self.scripts: list[tuple[str, int]] = []  # open calls of code mode
         self.total: int | None = None
         self.kinds: dict[str, int] = {}
@@ -516,17 +516,8 @@ class _Rollout:
                 if len(self.ran) > _RAN_MOST:
                     del self.ran[next(iter(self.ran))]
                 yield None
-            elif call is None or not self._known(str(call)):
+            elif call is None or not self.told.again(str(call)):
                 yield self._nested(item, event, ran, stamp)
-
-    def _known(self, call: str) -> bool:
-        """Whether a call that is told on its own was told before."""
-        if call in self.ids:
-            return True
-        self.ids[call] = None
-        if len(self.ids) > _RAN_MOST:
-            del self.ids[next(iter(self.ids))]
-        return False
 
     def _nested(self, item: _Item, event: _Item, ran: _Ran, stamp: str | None) -> Event:
         """A call that only the client tells of: one inside a script."""

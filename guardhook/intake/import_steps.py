@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 
 from guardhook.core.jsontext import dumps
@@ -64,6 +65,24 @@ def _part(item: object) -> str | None:
     return None
 
 
+class Recent:
+    """What was seen lately: at least the last `most` things, at most twice as many."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._new: set[str | int] = set()
+        self._old: set[str | int] = set()
+
+    def again(self, what: str | int) -> bool:
+        """Whether this was seen before; now it was."""
+        if what in self._new or what in self._old:
+            return True
+        self._new.add(what)
+        if len(self._new) >= self._most:
+            self._old, self._new = self._new, set()
+        return False
+
+
 class Turns:
     """The user's turns. The first that is no envelope is the prompt; which one that is was found out beforehand (`Prompt`)."""
 
@@ -124,7 +143,7 @@ class Usage:
     def __init__(self) -> None:
         self.total = 0
         self.kinds: dict[str, int] = {}
-        self._known: dict[str, dict[str, int]] = {}
+        self._known: OrderedDict[str, dict[str, int]] = OrderedDict()  # a plain one is slow to give up its first
 
     def add(self, message: str | None, told: dict[str, int]) -> int | None:
         """Gives what the message's tokens are more than was known; None when nothing is told."""
@@ -142,7 +161,7 @@ class Usage:
             if more or not before:
                 self._known[message] = {k: max(v, before.get(k, 0)) for k, v in told.items()}
                 if len(self._known) > MESSAGES_MOST:
-                    del self._known[next(iter(self._known))]
+                    self._known.popitem(last=False)
             if not more and before:
                 return None
         return more
@@ -158,7 +177,7 @@ class Steps:
         self.last: str | None = None
         self.last_text: str | None = None
         self.models: dict[str, int] = {}
-        self._open: dict[str, tuple[int, int | None]] = {}
+        self._open: OrderedDict[str, tuple[int, int | None]] = OrderedDict()
         self._us_of: tuple[str | None, int | None] = (None, None)
         self._from, self._until = _FAR, -_FAR
 
@@ -231,7 +250,7 @@ class Steps:
         if call is not None:
             self._open[call] = (self.next - 1, us)
             if len(self._open) > OPEN_MOST:
-                del self._open[next(iter(self._open))]
+                self._open.popitem(last=False)
         return Event("trace.step_start", fields, us)
 
     def is_open(self, call: str) -> bool:
