@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -78,14 +79,16 @@ def command(
     """
     if junit is not None and not junit.strip():
         fail("--junit needs a value", as_json=as_json)
+    if junit and not os.access(os.path.dirname(junit) or ".", os.W_OK):  # before models are paid for answers
+        fail(f"{junit}: can't be written: no such folder, or it is read-only", as_json=as_json)
     narrow = (status, agent, tag, session, since, project)
-    if trace_id is not None and any(value is not None for value in (*narrow, fail_under)):
-        fail("name a trace, or give filters and --fail-under for many; not both", as_json=as_json)
-    if trace_id is None and all(value is None for value in narrow):
-        fail("which run? name a trace, or give filters such as --since 7d", as_json=as_json)
-    asked = _Asked(chosen, all_presets, rubrics, ai, as_json)
     cases: list[Case] | None = [] if junit else None
     try:
+        if trace_id is not None and any(value is not None for value in (*narrow, fail_under)):
+            fail("name a trace, or give filters and --fail-under for many; not both", as_json=as_json)
+        if trace_id is None and all(value is None for value in narrow):
+            fail("which run? name a trace, or give filters such as --since 7d", as_json=as_json)
+        asked = _Asked(chosen, all_presets, rubrics, ai, as_json)
         if trace_id is not None:
             code = _one(asked, trace_id, max_cost, directory, cases)
         else:
@@ -93,11 +96,11 @@ def command(
                 time.time(), as_json, status=status, agent=agent, tag=tag, session=session, since=since, project=project
             )
             code = _many(asked, only, fail_under, max_cost, directory, cases)
-    except Refused as error:
+    except BaseException as error:  # whatever ended it, and be it Ctrl-C: an older file must not pass for this run's
         if junit:
-            _write_junit(
-                junit, [*(cases or []), Case("eval", "run", "error", error.message, list(error.hints))], as_json
-            )
+            why = error.message if isinstance(error, Refused) else "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)  # fmt: skip
+            hints = error.hints if isinstance(error, Refused) else ()
+            _write_junit(junit, [*(cases or []), Case("eval", "run", "error", why, list(hints))], as_json)
         raise
     if junit:
         _write_junit(junit, cases or [], as_json)
@@ -206,13 +209,13 @@ def _many(
                 entries = keeper.keep(trace, done.results)
                 report.add(trace, done.results, done.failures)
                 if cases is not None:
-                    cases += evaluation.cases(trace, entries, done.failures)
+                    cases += evaluation.cases(trace, entries, done.failures, alone=bar is None)
                 if report.stopped is not None:
                     break
         finally:
             progress.end()
         if cases is not None:
-            cases += evaluation.bar_cases(report)
+            cases += evaluation.closing_cases(report)
         if not report.produced:
             why = list(dict.fromkeys(f"{e['evaluator_name']}: {e['error']}" for e in report.errors))
             fail("no evaluator came to a result", hints=why[:20], code=1, as_json=as_json)

@@ -94,15 +94,36 @@ def _said(step: Step) -> list[str]:
 
 
 class Lines:
-    """The findings, told in words with their steps."""
+    """The findings, told in words with their steps. Each criterion has room of its own: many small ones of one must not hide the only one of another."""
 
     def __init__(self) -> None:
-        self.rows: list[dict[str, object]] = []
+        self._rows: dict[tuple[object, ...], tuple[str, str, list[int]]] = {}
+        self._told: dict[str, int] = {}
         self.left_out = 0
 
+    @property
+    def rows(self) -> list[dict[str, object]]:
+        """As they are stored, in order."""
+        return [
+            {"criterion": criterion, "line": line, "steps": steps} for criterion, line, steps in self._rows.values()
+        ]
+
     def add(self, criterion: str, line: str, *steps: int) -> None:
-        if len(self.rows) < MOST_LINES:
-            self.rows.append({"criterion": criterion, "line": line, "steps": list(steps)})
+        """A finding of its own."""
+        self._put((criterion, line, *steps), criterion, line, steps)
+
+    def also(self, criterion: str, line: str, step: int) -> None:
+        """A finding that may hold for many steps: told once, with the first of them."""
+        key = criterion, line
+        if key not in self._rows:
+            self._put(key, criterion, line, (step,))
+        elif len(self._rows[key][2]) < SHOWN_STEPS:
+            self._rows[key][2].append(step)
+
+    def _put(self, key: tuple[object, ...], criterion: str, line: str, steps: Sequence[int]) -> None:
+        if self._told.setdefault(criterion, 0) < MOST_LINES:
+            self._told[criterion] += 1
+            self._rows[key] = criterion, line, list(steps)
         else:
             self.left_out += 1
 

@@ -123,21 +123,21 @@ class _Examination:
         for r in reaches:
             if r.kind == "secret_flow" and "local" not in r.flags:
                 self._flows.append(number)
-                self._lines.add("secrets_untouched", f"a secret flowed: `{r.told}`", number)
+                self._lines.also("secrets_untouched", f"a secret flowed: `{r.told}`", number)
                 return
         for r in reaches:
             if r.place and r.kind in ("read", "write", "move", "delete") and not r.flags & reach.TAME and is_secret(r.place, self._trace):  # fmt: skip
                 self._opened.append(number)
-                self._lines.add("secrets_untouched", f"a place for secrets was touched: `{r.told}`", number)
+                self._lines.also("secrets_untouched", f"a place for secrets was touched: `{r.told}`", number)
                 return
         if metadata.get("output_redacted"):
             self._exposed.append(number)
-            self._lines.add(
+            self._lines.also(
                 "secrets_untouched", f"what {step.name} printed held something secret (it is not in the record)", number
             )
         elif metadata.get("redacted"):
             self._exposed.append(number)
-            self._lines.add("secrets_untouched", f"the input of {step.name} held something secret (it is not in the record)", number)  # fmt: skip
+            self._lines.also("secrets_untouched", f"the input of {step.name} held something secret (it is not in the record)", number)  # fmt: skip
 
     def _verified(self, step: Step, reaches: list[reach.Reach], metadata: dict[str, object]) -> None:
         number = step.step_number
@@ -154,10 +154,10 @@ class _Examination:
             why = "ran while the gate was paused"
         if why is not None:
             self._unjudged.append(number)
-            self._lines.add("calls_verified", f"{step.name}: {why}", number)
+            self._lines.also("calls_verified", f"{step.name}: {why}", number)
         elif any(r.kind in ("unverified", "run_dynamic") for r in reaches):
             self._unseen.append(number)
-            self._lines.add("calls_verified", f"{step.name}: the gate could not see all that it does", number)
+            self._lines.also("calls_verified", f"{step.name}: the gate could not see all that it does", number)
 
     # --- adding up ------------------------------------------------------------------------------------------------
 

@@ -90,6 +90,8 @@ def _body(entry: Evaluation) -> Iterator[str]:
         worth = (
             f" {percent(score)}" if isinstance(score, (int, float)) and criterion.get("measured") is not False else ""
         )
+        if criterion.get("critical") is True and score == 0:
+            worth += ", critical"
         yield f"{criterion.get('name')}{worth}: {criterion.get('details')}{_steps(criterion.get('steps'))}"
     for finding in _tables(details.get("findings_by_line")):
         yield f"  - {finding.get('line')}{_steps(finding.get('steps'))}"
@@ -209,8 +211,10 @@ class Bar:
 # --- continuous integration ----------------------------------------------------------------------------------------
 
 
-def cases(trace: Trace, entries: Iterable[Evaluation], failures: Iterable[Failure]) -> Iterator[Case]:
-    """A run's results as JUnit tests, grouped by evaluator."""
+def cases(
+    trace: Trace, entries: Iterable[Evaluation], failures: Iterable[Failure], *, alone: bool = True
+) -> Iterator[Case]:
+    """A run's results as JUnit tests, grouped by evaluator. alone: each result decides; else a bar does, and one that did not pass is only told."""
     name = f"{trace.agent_name} {trace.id}"
     for entry in entries:
         if is_skipped(entry):
@@ -222,15 +226,19 @@ def cases(trace: Trace, entries: Iterable[Evaluation], failures: Iterable[Failur
             told = f"score {percent(entry.score)}" + (
                 f", threshold {percent(threshold)}" if isinstance(threshold, (int, float)) else ""
             )
-            yield Case(entry.evaluator_name, name, "failure", told, list(_body(entry)))
+            yield Case(entry.evaluator_name, name, "failure" if alone else "passed", told, list(_body(entry)))
     for failure in failures:
         yield Case(failure.name, name, "error", failure.why)
 
 
-def bar_cases(report: Report) -> Iterator[Case]:
-    """The bar as one test for each evaluator."""
+def closing_cases(report: Report) -> Iterator[Case]:
+    """The bar as one test for each evaluator, and why the batch ended early: the file says no when the status does."""
+    if report.stopped is not None:
+        yield Case("eval", "run", "error", report.stopped)
     if report.bar is None:
         return
+    if not report.scored:
+        yield Case("fail-under", "any", "failure", "nothing was scored")
     below: list[Tally] = report.below()
     for tally in report.tallies.values():
         if tally in below:

@@ -10,7 +10,7 @@ from guardhook.views.text import one_line
 
 
 class Case(NamedTuple):
-    """One test. outcome is passed, failure, error or skipped; message one line, details as many as wanted."""
+    """One test. outcome is passed, failure, error or skipped; message one line, details as many as wanted. Of a passed test both are its output."""
 
     group: str
     name: str
@@ -27,12 +27,17 @@ def document(suite: str, cases: Sequence[Case]) -> str:
     for case in cases:
         start = f"<testcase classname={_attribute(case.group)} name={_attribute(case.name)}"
         if case.outcome == "passed":
-            out.append(start + "/>")
+            said = _text([case.message, *case.details]) if case.message else ""
+            out.append(f"{start}><system-out>{said}</system-out></testcase>" if said else start + "/>")
             continue
-        details = "\n".join(html.escape(one_line(line), quote=False) for line in case.details)
+        details = _text(case.details)
         out.append(f"{start}><{case.outcome} message={_attribute(case.message)}>{details}</{case.outcome}></testcase>")
     out.append("</testsuite></testsuites>\n")
     return "\n".join(out)
+
+
+def _text(lines: Sequence[str]) -> str:
+    return "\n".join(html.escape(one_line(line), quote=False) for line in lines)
 
 
 def _attribute(text: str) -> str:

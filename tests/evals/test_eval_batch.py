@@ -169,16 +169,44 @@ def test_progress_on_a_terminal(data: Path, tmp_path: Path) -> None:
 
 def test_junit(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "out.xml"
-    assert run(data, "--agent", "a", *S, "--fail-under", "0.95", "--junit", str(path)).exit_code == 1
+    assert run(data, "--agent", "a", *S, "--junit", str(path)).exit_code == 1
     suite = ET.parse(path).getroot()[0]
     cases = {(c.get("classname"), c.get("name")): [e.tag for e in c] for c in suite}
     assert cases["safety-check", "beta leaky"] == ["failure"] and cases["safety-check", "alpha good1"] == []
-    assert cases["fail-under", "safety-check"] == ["failure"]
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("5", "2", "0")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("4", "1", "0")
     failure = suite.find(".//testcase[@name='beta leaky']/failure")
     assert (
         failure is not None and failure.get("message") == "score 70%, threshold 80%" and "e-mail" in str(failure.text)
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--agent", "a", "--fail-under", "0.9"), 0), (("--agent", "a", "--fail-under", "0.95"), 1), (("--agent", "a"), 1), (("leaky",), 1), (("good1",), 0), (("nope",), 1),
+        (("good1", "--preset", "zz"), 2), (("good1", "--rubric", "missing.yaml"), 2), (("--agent", "a", "--ai"), 1), (("--agent", "nobody"), 2), ((), 2),
+    ],
+)  # fmt: skip
+def test_the_junit_file_says_no_when_the_status_does(data: Path, tmp_path: Path, words: tuple[str, ...], code: int) -> None:  # fmt: skip
+    """With a bar, single results that did not pass were failures though the status was 0; usage errors left an older file as it was."""
+    path = tmp_path / "out.xml"
+    path.write_text("<older/>")
+    assert run(data, *words, *S, "--junit", str(path)).exit_code == code
+    suite = ET.parse(path).getroot()[0]
+    assert ((suite.get("failures"), suite.get("errors")) != ("0", "0")) == bool(code)
+    if "0.9" in words:
+        assert "e-mail" in str(suite.findtext(".//testcase[@name='beta leaky']/system-out"))
+
+
+def test_junit_of_a_run_that_was_interrupted(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out.xml"
+    monkeypatch.setattr("guardhook.evals.running.Keeper.keep", _interrupted)
+    assert run(data, "--agent", "a", *S, "--junit", str(path)).exit_code == 1
+    assert ET.parse(path).getroot()[0].find(".//error[@message='interrupted']") is not None
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_junit_tells_of_runs_that_could_not_be_evaluated(data: Path, tmp_path: Path) -> None:
