@@ -10,17 +10,6 @@ if TYPE_CHECKING:
     from guardhook.analysis.call import Call
 
 _OWN = frozenset(("guardhook", "guardhook-hook"))
-# What an agent may ask of guardhook: everything that only reads or judges.
-_HARMLESS = frozenset((
-    "list", "show", "explain", "doctor", "journal", "why", "decisions", "stats", "coverage", "diff", "replay", "watch", "check", "export", "report", "eval", "account",
-    "completions", "demo", "run", "--version", "--help", "-h", "backtest", "rollout", "audit", "import", "record", "archive", "ingest",
-))  # fmt: skip
-_HARMLESS_SUB = {
-    "guard": ("list", "test", "check"),
-    "policy": ("list", "show", "test"),
-    "config": ("list", "get"),
-    "journal": ("show", "verify"),
-}
 # The launchers in <data>/bin are named after a dialect and a mode.
 _LAUNCHER_ENDINGS = (".enforce", ".observe")
 # Environment variables of harnesses that switch hooks off or put other settings in their place.
@@ -139,36 +128,10 @@ _KILLERS = frozenset(
 
 
 def _own(call: Call, text: str, args: list[Val] | None = None) -> None:
-    words = [
-        a.text
-        for a in (call.args if args is None else args)
-        if not a.text.startswith("-") or a.text in ("--version", "--help", "-h")
-    ]
-    if call.name == "guardhook-hook" or text.endswith(_LAUNCHER_ENDINGS) or (words and words[0] == "hook"):
-        call.emit("guard_change", ("hook-by-hand",), detail="runs the hook in the harness's place")
-        return
-    if not words:
-        return
-    if HOLE in words[0]:
-        call.emit("guard_change", ("unknown",), detail="a guardhook command that isn't known")
-        return
-    allowed = _HARMLESS_SUB.get(words[0])
-    if allowed is not None:
-        if len(words) < 2 or words[1] in allowed:
-            return
-    elif words[0] in _HARMLESS:
-        _written(call, call.args if args is None else args)
-        return
-    verb = " ".join(words[:2]) if allowed is not None else words[0]
-    call.emit("guard_change", ("command", words[0] if words[0].isalpha() else "command", words[1] if allowed is not None and len(words) > 1 and words[1].isalpha() else "command"), detail=f"guardhook {verb}")  # fmt: skip
+    from guardhook.analysis import guardcommands
 
-
-def _written(call: Call, args: list[Val]) -> None:
-    """Files that reading commands write where they are told to: `export --output` (or `-o`), `check --junit`."""
-    from guardhook.analysis.call import options
-
-    for value in options(list(args), short="o", long=("--output", "--junit")).every("-o", "--output", "--junit"):
-        call.change("write", value, ("truncate",))
+    by_hand = call.name == "guardhook-hook" or text.endswith(_LAUNCHER_ENDINGS)
+    guardcommands.judge(call, call.args if args is None else args, by_hand=by_hand)
 
 
 def settings_text(text: str) -> str:
