@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from guardhook import __version__
-from guardhook.archive import plain, sinks
+from guardhook.archive import plain, sinks, stream
 from guardhook.archive.account.account import account_for_session
 from guardhook.archive.account.declarations import Declarations
 from guardhook.archive.collection import BUNDLE, MANIFEST
@@ -21,7 +21,6 @@ from guardhook.archive.names import recording_file_name
 from guardhook.archive.reader import Opened, opened
 from guardhook.archive.source import Gathered
 from guardhook.journal import redact
-from guardhook.rollout import lines
 
 BARE = "recording.json"
 
@@ -78,7 +77,7 @@ def make(
     files: dict[str, bytes] = {}
     name, document = _archive(gathered, cleaned, stated, notes, files)
     events = document.events
-    files["rollout.jsonl"] = b"".join(lines.encode(event) for event in events if isinstance(event, dict))
+    files["rollout.jsonl"] = b"".join(stream.event_line(event) for event in events if isinstance(event, dict))
     run = gathered.ref.run_id
     files["account.json"] = plain.pretty(account_for_session(document.recording, run_id=run, declarations=declared))
     for extra, build in extras.items():

@@ -92,7 +92,7 @@ def look(events: Iterable[object]) -> Seen:
         counter.add(event)
         if not isinstance(event, dict):
             continue
-        kind, data = event.get("type"), data_of(event)
+        kind, data = text_of(event.get("type")), data_of(event)
         for name, keys in _IDS:
             for key in keys:
                 value = text_of(data.get(key))

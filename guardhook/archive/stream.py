@@ -11,6 +11,7 @@ from guardhook.archive import plain
 from guardhook.archive.envelope import FORMAT
 from guardhook.archive.errors import UnknownFormatError, UnreadableError
 from guardhook.archive.packing import FAMILY, Packer
+from guardhook.rollout import lines
 
 _CHUNK = 1 << 20
 _SPACE = " \t\r\n"
@@ -172,6 +173,14 @@ def _object(reader: Reader, packer: Packer, path: Path) -> dict[str, object]:
             value = reader.value()
             out[key] = packer.add(value) if path else value
     return out
+
+
+def event_line(event: dict[str, object]) -> bytes:
+    """The line of an event, as in a rollout; half surrogate pairs as escapes. Raises TypeError."""
+    try:
+        return lines.encode(event)
+    except (UnicodeEncodeError, RecursionError, OverflowError):
+        return plain.encode(event) + b"\n"
 
 
 def write(value: object, out: Callable[[bytes], object]) -> None:

@@ -348,8 +348,8 @@ def _list(items: list[Item], as_json: bool) -> None:
 
 
 def _events(document: Opened) -> None:
+    from guardhook.archive import stream
     from guardhook.core.jsontext import dumps
-    from guardhook.rollout import lines
 
     events = (event for event in document.events if isinstance(event, dict))
     if sys.stdout.isatty():  # what others said is not for a terminal as it is
@@ -358,7 +358,7 @@ def _events(document: Opened) -> None:
         return
     try:
         for event in events:
-            sys.stdout.buffer.write(lines.encode(event))
+            sys.stdout.buffer.write(stream.event_line(event))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,6 +15,7 @@ from archive_rig import RUN, again, asked, called, denied, edit, happened, said_
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guardhook.archive import facts as facts_
 from guardhook.archive import plain
 from guardhook.archive.account import declarations, limits, templates, words
 from guardhook.archive.account.account import account_for_answer, account_for_session
@@ -472,3 +473,29 @@ def test_97_unknown_reasons_are_passed_over() -> None:
     assert found is not None and isinstance(found["reasons"], list)
     later = {**found, "reasons": [{"reason": "moon-phase", "witness": []}, *found["reasons"]]}
     assert list(standing_text(later, Paint(False))) == list(standing_text(found, Paint(False)))
+
+
+JUNK: list[Any] = [None, 0, -1, True, 1.5, "", "x", "\ud800", "\x00", [], {}, [[]], {"a": 1}, 10**30, "[REDACTED:x]", ["stripped"], {"content": [{"type": "text", "text": "[]"}]}, {"command": ["a", 1]}]  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(["type", "seq", "ts", "data", "call_id", "tool", "output", "arguments", "executed", "error", "exit_code",
+       "count", "message", "prompt", "content", "kind", "incomplete", "policy", "decision", "agent_type", "run_id", "conversation_id", "session"]), st.sampled_from(JUNK)), min_size=1, max_size=8))  # fmt: skip
+def test_82_damaged_members(damage: list[tuple[int, str, Any]]) -> None:
+    declared = declarations.of({"verify": [{"id": "t", "argv": ["pytest"], "covers_answer": True}], "tools": [{"name": SEARCH, "rows_at": "items", "role": "search"}], "names_and_numbers": True}, origin=CONFIG)  # fmt: skip
+    recording = turn(asked(), shell("pytest", 1), edit(), denied(), called(SEARCH, output={"items": [1]}), called("TodoWrite", {"todos": [1]}),
+                     [("recorder.drop_detected", {"count": 1})], said_("`x` 42"), again(), called(SEARCH, output="[]"), said_())  # fmt: skip
+    events = recording["events"]
+    for place, name, value in damage:
+        event = events[place % len(events)]
+        target = (
+            event if name in ("type", "seq", "ts", "data") or not isinstance(event.get("data"), dict) else event["data"]
+        )
+        target[name] = copy.deepcopy(value)
+    account = of(recording, declared)
+    assert [r["heading"] for r in account["rows"]] == HEADINGS and len(plain.encode(account)) < limits.ACCOUNT_BYTES
+    assert "\x00" not in "\n".join([*as_text(account, Paint(False), 80), *as_markdown(account)])
+    account_for_session(recording, declarations=declared)
+    assess_turn(recording, declarations=declared)
+    Shower(recording, declarations=declared).all(pointers_of(account))
+    facts_.look(events)

@@ -282,6 +282,12 @@ def test_open_shows_and_lists(journal: Journal, tmp_path: Path) -> None:
     assert guardhook(journal, "archive", "open", str(path), "--events", "--import").exit_code == 2
 
 
+def test_events_with_half_a_character(journal: Journal, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.json", happened(("t", {"text": "a\ud800"})))
+    shown = guardhook(journal, "archive", "open", str(path), "--events")
+    assert shown.exit_code == 0 and json.loads(shown.stdout)["data"]["text"] == "a\ud800"
+
+
 def test_opening_is_harmless_to_the_terminal(journal: Journal, tmp_path: Path) -> None:
     evil = "\x1b[31m\u202e\x9b"
     recording = happened(("run.started", {}))
