@@ -26,6 +26,7 @@ SINCE = "7d"
 @reading.project
 @reading.as_json
 @reading.directory
+@reading.printing()
 def command(
     paths: tuple[str, ...],
     since: str,
@@ -37,8 +38,8 @@ def command(
 ) -> None:
     """Hold the tool calls in the harnesses' own session logs against what reached the gate.
 
-    Looks where Claude Code, Codex and Gemini CLI keep their logs, or at PATH (files and folders). Tells per session which calls never reached the gate, and which
-    ran although they were blocked.
+    Looks where Claude Code, Codex, Gemini CLI and Qwen Code keep their logs, or at PATH (files and folders). Tells per session which calls never reached
+    the gate, and which ran although they were blocked.
     """
     from guardhook.intake import coverage
     from guardhook.store import BadQuery, instants
@@ -106,7 +107,9 @@ def _print(found: list[SessionCoverage], every: bool, given: bool, since: str) -
     from guardhook.views import coverage as view
 
     if not found and not given and not default_places(os.environ):
-        click.echo("No session logs of Claude Code, Codex or Gemini CLI were found; name files or folders to look at.")
+        click.echo(
+            "No session logs of Claude Code, Codex, Gemini CLI or Qwen Code were found; name files or folders to look at."
+        )
         return
     if not found:
         click.echo(f"No tool calls since {since}.")

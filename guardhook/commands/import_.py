@@ -33,6 +33,7 @@ _PROBLEMS_SHOWN = 10
 @click.option("--since", metavar="TIME", help="In folders: files changed since a date (2026-08-16) or for a while (30d).")  # fmt: skip
 @reading.as_json
 @reading.directory
+@reading.printing()
 def command(
     paths: tuple[str, ...],
     format_: str | None,

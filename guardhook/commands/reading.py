@@ -149,14 +149,29 @@ def project_root(folder: str) -> str:
 
 
 @contextlib.contextmanager
+def printing() -> Iterator[None]:
+    """For commands that print without a store: a terminal that knows no Unicode gets escapes, and a reader may have seen enough (`| head`)."""
+    _harmless_streams()
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+
+
+def _harmless_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextlib.contextmanager
 def opened(directory: str | None, as_json: bool, *, nothing: object = None) -> Iterator[Store]:
     """The store, caught up. Whatever is wrong with it, or with an id, ends the command in the documented way.
 
     nothing: what to print with --json where nothing was ever recorded, for commands to which that is no failure.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no Unicode gets escapes, not an error
-            stream.reconfigure(errors="backslashreplace")
+    _harmless_streams()
     try:
         folders = resolve(directory)
         store = open_store(folders, idle_seconds=idle_seconds(folders), progress=Bar(), on_notice=say)

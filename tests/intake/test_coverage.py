@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -326,6 +327,17 @@ def test_a_damaged_journal_counts_what_can_be_read(rig: Cover) -> None:
     file.unlink()
     file.symlink_to("/etc/passwd")
     assert rig.only().reached == 0
+
+
+def test_a_terminal_without_unicode_and_a_reader_that_has_seen_enough(rig: Cover) -> None:
+    rig.claude(("t1", "Bash", "ok"), ("t2", "B\u00e4sh \u2603", "ok"))
+    words = [sys.executable, "-m", "guardhook", "coverage", str(rig.files), *ALWAYS, "--dir", str(rig.data)]
+    done = subprocess.run(
+        words, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "latin-1:strict"}, check=True
+    )
+    assert b"\\u2603" in done.stdout and not done.stderr
+    cut = subprocess.run(["sh", "-c", '"$@" | true', "sh", *words], capture_output=True, check=True)
+    assert not cut.stderr
 
 
 def test_a_journal_file_that_was_compressed(rig: Cover) -> None:
