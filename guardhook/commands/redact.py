@@ -123,10 +123,11 @@ def _tell(folders: Folders, found: list[redact_stored.File], unread: list[str], 
     changed = sum(file.changed for file in found)
     busy = [f"{file.folder}/{file.key}" for file in found if file.busy]
     trail = _audit(folders) if changed else False
+    waiting = _waiting(folders)
     if as_json:
         reading.print_json({
             "dry_run": dry_run, "files": sum(1 for f in found if f.changed), "lines": sum(f.lines for f in found), "changed": changed, "found": dict(sorted(total.items())),
-            "busy": busy, "unread": unread, "audit_trail_kept": trail,
+            "busy": busy, "unread": unread, "waiting": waiting, "audit_trail_kept": trail,
         })  # fmt: skip
         return
     word = "would change" if dry_run else "changed"
@@ -136,8 +137,20 @@ def _tell(folders: Folders, found: list[redact_stored.File], unread: list[str], 
         say(f"{name} is in use and stays as it is; try again")
     for text in unread:
         say(f"{text}; it stays as it is")
+    if waiting:
+        say(f"{waiting} entries wait for the next hooks to take them into the journal; they were not looked at")
     if trail:
         say("the audit trail keeps what it has; a day's whole file can be deleted, its entries can't be changed")
+
+
+def _waiting(folders: Folders) -> int:
+    """How many entries are not in the journal yet."""
+    from guardhook.journal import spool
+
+    found = 0
+    for _, _, names in os.walk(spool.folder_of(folders.journal)):
+        found += len(names)
+    return found
 
 
 def _audit(folders: Folders) -> bool:

@@ -226,7 +226,7 @@ def test_the_address_is_told_to_people_too(tmp_path: Path) -> None:
 
 def test_nonsense_on_the_socket_harms_nobody(shared: Server) -> None:
     for data in (
-        b"\x16\x03\x01\x00\xa5\x01\x00",
+        b"\x16\x03\x01\x00\xa5\x01\x00\r\n\r\n",
         b"GET\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 100_000 + b"\r\n\r\n",
         b"\x00" * 1000 + b"\r\n\r\n",
