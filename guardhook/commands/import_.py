@@ -69,8 +69,9 @@ def command(
     bar = reading.Bar("importing")
     given = list(paths)
     spooled = contextlib.ExitStack()
-    if "-" in given:
-        given[given.index("-")] = _spooled(spooled, as_json)
+    for name in ("-", "/dev/stdin"):
+        if name in given:
+            given[given.index(name)] = _spooled(spooled, as_json)
     found = import_run.collect(given, options.since_us, refused)
     results = list(failed)
     try:

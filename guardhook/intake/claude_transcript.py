@@ -319,6 +319,9 @@ class _Transcript:
         if message is None:
             return
         tokens = self._tokens(message)
+        model = (
+            None if message.model is None or message.model.startswith("<") else message.model
+        )  # `<synthetic>`: the client itself speaks
         content = message.content
         blocks = [_Block("text", content)] if isinstance(content, str) else content or []
         own: dict[str, object] | None = None if record.agentId is None else {"agent_id": record.agentId}
@@ -326,17 +329,17 @@ class _Transcript:
         for block in blocks:
             if block.type == "tool_use":
                 yield steps.call(
-                    block.id, block.name or "tool", stamp, input=block.input, parent=parent, model=message.model, tokens=tokens, metadata=own
+                    block.id, block.name or "tool", stamp, input=block.input, parent=parent, model=model, tokens=tokens, metadata=own
                 )  # fmt: skip
             elif block.type == "text" and block.text:
                 if main:
                     steps.last_text = block.text
                 yield steps.step(
-                    "output", "assistant_message", stamp, output={"text": block.text}, parent=parent, model=message.model, tokens=tokens, metadata=own
+                    "output", "assistant_message", stamp, output={"text": block.text}, parent=parent, model=model, tokens=tokens, metadata=own
                 )  # fmt: skip
             elif block.type == "thinking":
                 yield steps.step(
-                    "thought", "thinking", stamp, output={"text": block.thinking or ""}, parent=parent, model=message.model, tokens=tokens, metadata=own
+                    "thought", "thinking", stamp, output={"text": block.thinking or ""}, parent=parent, model=model, tokens=tokens, metadata=own
                 )  # fmt: skip
             else:
                 continue

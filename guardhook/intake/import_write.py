@@ -18,7 +18,7 @@ import msgspec
 from guardhook.core import limits
 from guardhook.core.folders import Folders
 from guardhook.core.jsontext import dumps
-from guardhook.intake import bare
+from guardhook.intake import bare, records
 from guardhook.intake.imports import Event, Run
 from guardhook.journal import files, fit, generation, line, read, redact
 from guardhook.store.errors import Locked, Unusable
@@ -207,7 +207,7 @@ def known(journal: str) -> dict[str, Origin]:
         if not name.endswith(".jsonl"):
             continue
         try:
-            with open(f"{folder}/{name}", "rb", buffering=1 << 13) as file:
+            with os.fdopen(records.open_file(f"{folder}/{name}"), "rb", buffering=1 << 13) as file:
                 origin = decode(file.readline(1 << 22)).data.origin
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             continue

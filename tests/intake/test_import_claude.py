@@ -227,3 +227,9 @@ def test_parents_in_a_circle_do_no_harm(rig: Rig) -> None:
     talk = Talk().user("go", parentUuid="u1").says(text("x"), parentUuid="u0")
     assert rig.import_(rig.write("s.jsonl", *talk.records)).status == 0
     assert len(rig.steps()) == 1
+
+
+def test_words_of_the_client_itself_have_no_model(rig: Rig) -> None:
+    talk = Talk().user("go").add("assistant", [text("API Error: 529")], message={"id": "e", "model": "<synthetic>"})
+    rig.import_(rig.write("s.jsonl", *talk.records))
+    assert [s.model for s in rig.steps()] == [None] and "models" not in rig.trace().metadata

@@ -182,9 +182,9 @@ def test_what_is_refused_when_it_is_named(rig: Rig, what: str) -> None:
 
 def test_standard_input(rig: Rig) -> None:
     path = rig.write("a.jsonl", *talk("one"))
-    for expected in (["imported"], ["unchanged"]):
+    for name, expected in (("-", ["imported"]), ("/dev/stdin", ["unchanged"])):
         done = subprocess.run(
-            [sys.executable, "-m", "guardhook", "import", "-", "--json", "--dir", str(rig.data)], input=path.read_bytes(), capture_output=True, check=True,
+            [sys.executable, "-m", "guardhook", "import", name, "--json", "--dir", str(rig.data)], input=path.read_bytes(), capture_output=True, check=True,
         )  # fmt: skip
         assert [f["status"] for f in json.loads(done.stdout)["files"]] == expected
     assert rig.trace().metadata["source_file"] == "stdin.jsonl"
@@ -264,6 +264,24 @@ def test_files_are_private_and_the_journal_stays_sound(rig: Rig) -> None:
     assert [found.seq for found in lines] == [1, 2, 3, 4]
     assert lines[1].data["opens"] is True and lines[-1].data["closes"] is True
     assert file.read_bytes().isascii()
+
+
+def test_nothing_is_written_through_a_link(rig: Rig, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (rig.data / "journal").mkdir(parents=True, mode=0o700)
+    (rig.data / "journal" / "imports").symlink_to(elsewhere)
+    ran = rig.import_(rig.write("a.jsonl", *talk("one")))
+    assert ran.status == 1 and not list(elsewhere.iterdir())
+
+
+def test_other_things_in_the_imports_folder(rig: Rig) -> None:
+    folder = rig.data / "journal" / "imports"
+    folder.mkdir(parents=True, mode=0o700)
+    os.mkfifo(folder / "pipe.jsonl")
+    (folder / "link.jsonl").symlink_to("/etc/passwd")
+    (folder / "empty.jsonl").touch()
+    assert rig.import_(rig.write("a.jsonl", *talk("one"))).file["status"] == "imported"
 
 
 def test_what_killed_imports_left_is_swept(rig: Rig) -> None:
