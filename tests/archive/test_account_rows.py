@@ -23,6 +23,7 @@ from guardhook.archive.account.assess import UnknownTurn, assess_turn
 from guardhook.archive.account.declarations import CONFIG, Declarations
 from guardhook.archive.account.shown import Shower, pointer_key, pointers_of
 from guardhook.archive.account.templates import TABLE, VOUCHERS, Teller, Value
+from guardhook.core.jsontext import dumps
 from guardhook.views.account import as_markdown, as_text, standing_text
 from guardhook.views.text import Paint
 
@@ -298,7 +299,7 @@ def test_73_size() -> None:
     assert ("changed-unverified", "warn") in signals(account) and len(account["question"]["value"]) == 3000
     recording = turn(asked(big), *parts, said_(big))
     shown = Shower(recording).all(pointers_of(account))
-    assert len(plain.encode({"account": account, "shown": shown})) <= limits.RESPONSE_BYTES
+    assert len(dumps({"account": account, "shown": shown})) + 1 <= limits.RESPONSE_BYTES
     many = [f"event:{n}:data/tool" for n in range(20_000)]
     assert Shower(recording).all(many)["#more"] > 0  # type: ignore[operator]
 

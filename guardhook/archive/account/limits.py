@@ -1,9 +1,9 @@
-"""How large an account may be. Lists are shortened, never what was counted or raised."""
+"""How large an account may be. Lists are shortened, never what was counted or raised. Bytes are those of ASCII JSON, which is what is sent and never shorter."""
 
 from __future__ import annotations
 
-from guardhook.archive import plain
 from guardhook.archive.account.templates import Teller
+from guardhook.core.jsontext import dumps
 
 ITEMS = 12
 ROW_CHARS = 3000
@@ -34,7 +34,7 @@ def shrink(account: dict[str, object]) -> None:
     rows = account["rows"]
     facts = account["facts"]
     assert isinstance(rows, list) and isinstance(facts, dict)
-    while len(plain.encode(account)) > ACCOUNT_BYTES:
+    while len(dumps(account)) > ACCOUNT_BYTES:
         longest = max(rows, key=lambda r: sum(len(str(line["text"])) for line in r["lines"]) if len(r["lines"]) > 1 else -1)  # fmt: skip
         if len(longest["lines"]) > 1:
             longest["lines"].pop()

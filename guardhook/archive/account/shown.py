@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 
-from guardhook.archive import plain
 from guardhook.archive.account import calls, limits, results, words
 from guardhook.archive.account.calls import Call
 from guardhook.archive.account.declarations import Declarations
 from guardhook.archive.account.record import Happened, Record, kept_out
+from guardhook.core.jsontext import dumps
 
 _POINTER = re.compile(r"(event|decision):([0-9]{1,18}):([^\x00-\x1f]{0,200})|declaration:(label|covers_answer|rows_at|role)(?::(.{1,200}))?", re.ASCII)  # fmt: skip
 # Never shown, at any place: what was called with, what came back, what was injected or thought, reasons that may echo input, who and where.
@@ -78,7 +78,7 @@ class Shower:
         wanted = list(dict.fromkeys(pointers))
         for place, pointer in enumerate(wanted):
             leaf = self.show(pointer)
-            size += len(plain.encode({pointer: leaf}))
+            size += len(dumps({pointer: leaf}))
             if size > limits.SHOWN_BYTES - 64:
                 out[limits.MORE] = len(wanted) - place
                 break

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from guardhook.archive import plain, reader, source
-from guardhook.archive.account import account, assess, declarations, limits
+from guardhook.archive import reader, source
+from guardhook.archive.account import account, assess, declarations
 from guardhook.archive.account.declarations import CONFIG, Declarations
 from guardhook.archive.account.shown import Shower, pointers_of
 from guardhook.archive.errors import ArchiveError, PackedRecordingTooLargeError, TooLargeError
+from guardhook.core.jsontext import dumps
 from guardhook.policy.settings import SettingsError
 from guardhook.policy.settings import read as read_settings
 from guardhook.rollout.options import Options
@@ -60,8 +61,8 @@ def _answer(recording: object, run_id: str | None, place: int | str, hide: bool,
     except assess.UnknownTurn as error:
         raise Refusal(400, "invalid_request", str(error)) from None
     leaves = Shower(recording, run_id=run_id, declarations=known, hide_paths=hide).all(pointers_of(found))
-    assert len(plain.encode(leaves)) <= limits.SHOWN_BYTES
-    return Answer({"account": found, "shown": leaves})
+    # Not indented: the answer has a size that it must keep to.
+    return Answer(iter((dumps({"account": found, "shown": leaves}) + "\n",)))
 
 
 def recorded(call: Call) -> tuple[dict[str, object], str]:
