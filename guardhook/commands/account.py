@@ -115,7 +115,13 @@ def _file(path: str, as_json: bool) -> object:
 def _recording(
     name: str, config: Settings, max_bytes: int, as_json: bool, directory: str | None
 ) -> tuple[dict[str, object], str | None]:
-    """The recording and the run to tell of: of a file (a path, or what is none of the store's names but is there), else of the store."""
+    """The recording and the run to tell of: of a file (an archive, a bundle, a rollout), else of the store."""
+    if name.endswith(".jsonl"):
+        from guardhook.commands import rollout_shared
+
+        rollout = rollout_shared.from_file(name, as_json)
+        events = [{"ts": e.ts, "seq": e.seq, "type": e.type, "data": e.payload or {}} for e in rollout.events]
+        return {"snapshot": None, "events": events, "structure": None}, None
     if os.path.exists(name) and (os.sep in name or os.path.isfile(name)):
         from guardhook.archive import collection
 

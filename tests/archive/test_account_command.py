@@ -32,8 +32,10 @@ def test_98_stored_archived_packed(journal: Journal, tmp_path: Path) -> None:
     told(guardhook(journal, "archive", "save", trace, "--to", str(tmp_path / "x.zip"), "--json"))
     (plain_file,) = (tmp_path / "plain").iterdir()
     (packed_file,) = (tmp_path / "packed").iterdir()
+    rollout = tmp_path / "r.jsonl"
+    rollout.write_bytes(guardhook(journal, "archive", "open", str(plain_file), "--events").stdout_bytes)
     for words in (("--json",), ("--standing", "--json"), ("--session", "--json"), ("--markdown",), ()):
-        outputs = [guardhook(journal, "account", name, *words).stdout for name in (trace, str(plain_file), str(packed_file), str(tmp_path / "x.zip"))]  # fmt: skip
+        outputs = [guardhook(journal, "account", name, *words).stdout for name in (trace, str(plain_file), str(packed_file), str(tmp_path / "x.zip"), str(rollout))]  # fmt: skip
         assert outputs[0] and all(o == outputs[0] for o in outputs), words
 
 

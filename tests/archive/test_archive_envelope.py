@@ -365,6 +365,17 @@ def test_27_a_packed_source_is_not_packed_again() -> None:
     assert reader.opened(envelope).recording == recording
 
 
+def test_packed_runs_of_any_plain_size_can_be_saved() -> None:
+    recording = happened(*ENDED)
+    grown: list[Any] = ["x" * 100]
+    for _ in range(60):
+        grown = [grown, grown]
+    recording["events"][1]["data"]["history"] = grown
+    packed = pack_recording(recording)
+    assert len(plain.encode(packed)) < 10_000
+    assert build_recording_envelope(packed, run=WHOLE)["recording"] is packed
+
+
 def test_36_a_sink_that_is_none() -> None:
     class NotCallable:
         write = 3
