@@ -7,99 +7,33 @@ an anchor step below the call that started them. Two passes: the first only unti
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator, Iterator
-from typing import Any
-
-import msgspec
 
 from guardhook.intake import records
-from guardhook.intake.import_steps import Prompt, Recent, Steps, Turns, Usage, flatten, number
+from guardhook.intake.claude_records import (
+    DECODER,
+    LAUNCHES,
+    METAS,
+    TYPES,
+    Block,
+    First,
+    Message,
+    Meta,
+    Record,
+    Used,
+    turns,
+)
+from guardhook.intake.import_steps import Recent, Steps, Turns, Usage, flatten, number
 from guardhook.intake.imports import Counts, Event, Identity, Run
 
 NAME = "claude-transcript"
 VERSION = "1"
 _SEEN_MOST = 1 << 16  # record ids that are remembered, to know repeated ones
 _ANCHORS_MOST = 4_096
-_TYPES = ("user", "assistant")
 _KNOWN = ("user", "assistant", "system", "attachment", "cost-state")  # kinds of records that are looked into
 _META_BYTES = 1 << 20
-
-Count = int | float | str | None
-
-
-class _Usage(msgspec.Struct):
-    input_tokens: Count = None
-    output_tokens: Count = None
-    cache_creation_input_tokens: Count = None
-    cache_read_input_tokens: Count = None
-
-
-class _Block(msgspec.Struct):
-    type: str = ""
-    text: str | None = None
-    thinking: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: Any = None
-    tool_use_id: str | None = None
-    content: Any = None
-    is_error: bool | int | str | None = None
-
-
-class _Message(msgspec.Struct):
-    id: str | None = None
-    model: str | None = None
-    content: str | list[_Block] | None = None
-    usage: _Usage | None = None
-
-
-class _Decision(msgspec.Struct):
-    decision: str | None = None
-    source: str | None = None
-    reasonCode: str | None = None
-
-
-class _Attachment(msgspec.Struct):
-    type: str | None = None
-    prompt: Any = None
-    commandMode: str | None = None
-
-
-class _Launch(msgspec.Struct):
-    agentId: str | None = None
-
-
-class _Record(msgspec.Struct):
-    type: str = ""
-    uuid: str | None = None
-    parentUuid: str | None = None
-    isSidechain: bool = False
-    agentId: str | None = None
-    timestamp: str | None = None
-    sessionId: str | None = None
-    version: str | None = None
-    cwd: str | None = None
-    gitBranch: str | None = None
-    isMeta: bool | None = None
-    isCompactSummary: bool | None = None
-    message: _Message | None = None
-    permissionDecision: _Decision | None = None
-    toolDenialKind: str | None = None
-    toolUseResult: msgspec.Raw = msgspec.Raw(b"")
-    subtype: str | None = None
-    attachment: _Attachment | None = None
-    totalCostUSD: Count = None
-
-
-class _Meta(msgspec.Struct):
-    agentType: str | None = None
-    toolUseId: str | None = None
-    description: str | None = None
-
-
-_decoder = records.Decoder(_Record)
-_metas = records.Decoder(_Meta)
-_launches = records.Decoder(_Launch)
+_PARTS = re.compile(rb'"message"\s*:\s*\{[^{}\[\]]{0,200}"parts"\s*:')
 
 
 def detect(path: str, head: bytes) -> bool:
@@ -108,7 +42,7 @@ def detect(path: str, head: bytes) -> bool:
         if b'"sessionId"' not in raw or b'"projectHash"' in raw:
             continue
         if b'"parentUuid"' in raw and (b'"isSidechain"' in raw or b'"message"' in raw):
-            return b'"parts"' not in raw  # Qwen Code has similar records
+            return _PARTS.search(raw) is None  # Qwen Code has similar records
         if any(word in raw for word in (b'"queue-operation"', b'"last-prompt"', b'"atis-latch"', b'"file-history-snapshot"', b'"permission-mode"')):  # fmt: skip
             return True
     return b'"type":"summary"' in head[:200].replace(b" ", b"") and b'"leafUuid"' in head
@@ -126,7 +60,7 @@ def files(path: str) -> list[str]:
 
 def read(path: str, fd: int, counts: Counts) -> Iterator[Run]:
     """The one run of a transcript."""
-    first = _First(fd)
+    first = First(fd)
     steps = Steps(counts)
     start: dict[str, object] = {
         "agent_name": "claude-code",
@@ -150,71 +84,21 @@ def read(path: str, fd: int, counts: Counts) -> Iterator[Run]:
     yield Run(Identity(NAME, first.session, os.path.basename(path)), start, reader.events(fd), steps.us(first.stamp))
 
 
-def _conversation(record: _Record) -> str | list[_Block] | None:
-    return record.message.content if record.message is not None and record.type in _TYPES else None
-
-
-def turns(record: _Record) -> list[str]:
-    """What a user's record says that somebody may have typed, without blank texts."""
-    if record.type == "attachment":
-        queued = record.attachment
-        if queued is None or queued.type != "queued_command" or queued.commandMode != "prompt":
-            return []
-        said = flatten(queued.prompt)
-        return [said] if said.strip() else []
-    if record.type != "user" or record.isMeta or record.isCompactSummary or record.message is None:
-        return []
-    content = record.message.content
-    if isinstance(content, str):
-        return [content] if content.strip() else []
-    return [b.text for b in content or () if b.type == "text" and b.text and b.text.strip()]
-
-
-class _First:
-    """What the beginning of a file tells: session, version, place, the prompt. Reads until the prompt is found."""
-
-    def __init__(self, fd: int) -> None:
-        self.session: str | None = None
-        self.version: str | None = None
-        self.cwd: str | None = None
-        self.branch: str | None = None
-        self.stamp: str | None = None
-        self.side: bool | None = None  # the file is a sub-agent's own
-        self.prompt = Prompt()
-        clock = Steps(Counts())
-        for _, raw, _ in records.lines(fd):
-            record = None if raw is None else _decoder.decode(raw)[0]
-            if record is None:
-                continue
-            self.session = self.session or record.sessionId or None
-            self.version = self.version or record.version or None
-            self.cwd = self.cwd or record.cwd or None
-            self.branch = self.branch or record.gitBranch or None
-            if record.type not in _TYPES and record.type != "attachment":
-                continue
-            self.stamp = self.stamp or clock.seen(record.timestamp)
-            if record.type in _TYPES and self.side is None:
-                self.side = record.isSidechain
-            if record.isSidechain and not self.side:
-                continue
-            for text in turns(record):
-                if not self.prompt.found:
-                    self.prompt.add(text)
-            if self.prompt.found and self.session and self.cwd:
-                break
+def _conversation(record: Record) -> str | list[Block] | None:
+    return record.message.content if record.message is not None and record.type in TYPES else None
 
 
 class _Transcript:
     """The main pass: records become events."""
 
-    def __init__(self, path: str, steps: Steps, counts: Counts, first: _First) -> None:
+    def __init__(self, path: str, steps: Steps, counts: Counts, first: First) -> None:
         self.path = path
         self.steps = steps
         self.counts = counts
         self.side = bool(first.side)
         self.turns = Turns(first.prompt)
         self.usage = Usage()
-        self.told: tuple[str | None, _Usage] | None = None
+        self.told: tuple[str | None, Used] | None = None
         self.cost: float | None = None
         self.compacted = 0
         self.seen = Recent(_SEEN_MOST)
@@ -259,7 +143,7 @@ class _Transcript:
             out["compacted"] = self.compacted
         return out
 
-    def _records(self, path: str, fd: int) -> Iterator[_Record]:
+    def _records(self, path: str, fd: int) -> Iterator[Record]:
         """The records of one file; each is counted as read, and as malformed when it is none."""
         name, counts = os.path.basename(path), self.counts
         for line, raw, _ in records.lines(fd):
@@ -268,7 +152,7 @@ class _Transcript:
             if raw is None:
                 counts.bad(name, line, f"longer than {records.LINE_BYTES >> 20} MiB")
                 continue
-            record, wrong = _decoder.decode(raw)
+            record, wrong = DECODER.decode(raw)
             if record is None:
                 counts.bad(name, line, wrong)
                 continue
@@ -281,7 +165,7 @@ class _Transcript:
                 continue
             yield record
 
-    def _record(self, record: _Record, main: bool, parent: int | None) -> Iterator[Event]:
+    def _record(self, record: Record, main: bool, parent: int | None) -> Iterator[Event]:
         """What one record gives. Counts it as imported or skipped."""
         used = False
         if record.type == "assistant":
@@ -313,7 +197,7 @@ class _Transcript:
         else:
             self.counts.skipped += 1
 
-    def _assistant(self, record: _Record, main: bool, parent: int | None) -> Iterator[Event]:
+    def _assistant(self, record: Record, main: bool, parent: int | None) -> Iterator[Event]:
         message = record.message
         stamp = self.steps.seen(record.timestamp)
         if message is None:
@@ -323,7 +207,7 @@ class _Transcript:
             None if message.model is None or message.model.startswith("<") else message.model
         )  # `<synthetic>`: the client itself speaks
         content = message.content
-        blocks = [_Block("text", content)] if isinstance(content, str) else content or []
+        blocks = [Block("text", content)] if isinstance(content, str) else content or []
         own: dict[str, object] | None = None if record.agentId is None else {"agent_id": record.agentId}
         steps = self.steps
         for block in blocks:
@@ -345,7 +229,7 @@ class _Transcript:
                 continue
             tokens = None
 
-    def _tokens(self, message: _Message) -> int | None:
+    def _tokens(self, message: Message) -> int | None:
         usage = message.usage
         if usage is None:
             return None
@@ -362,7 +246,7 @@ class _Transcript:
             },
         )
 
-    def _result(self, record: _Record, block: _Block, stamp: str | None) -> Event:
+    def _result(self, record: Record, block: Block, stamp: str | None) -> Event:
         text = flatten(block.content)
         failed = block.is_error in (True, 1, "true", "1")
         metadata: dict[str, object] = {}
@@ -381,7 +265,7 @@ class _Transcript:
         event = self.steps.result(block.tool_use_id, stamp, {"result": text}, error, metadata)
         raw = record.toolUseResult
         if self.unlinked and b'"agentId"' in bytes(raw):
-            launched = _launches.decode(bytes(raw))[0]
+            launched = LAUNCHES.decode(bytes(raw))[0]
             step = event.fields["step_number"]
             if launched is not None and launched.agentId in self.unlinked and isinstance(step, int):
                 self.spawned[str(launched.agentId)] = step
@@ -406,7 +290,7 @@ class _Transcript:
         )  # fmt: skip
         return number
 
-    def _agent(self, file: str, meta: _Meta) -> Iterator[Event]:
+    def _agent(self, file: str, meta: Meta) -> Iterator[Event]:
         """The steps of one sub-agent's file; no anchor when it has none."""
         name = os.path.basename(file)
         try:
@@ -429,7 +313,7 @@ class _Transcript:
             os.close(fd)
 
 
-def _agents(path: str) -> list[tuple[str, _Meta]]:
+def _agents(path: str) -> list[tuple[str, Meta]]:
     """The sub-agents' transcripts, and what is known of each."""
     found = []
     for file in files(path):
@@ -442,12 +326,12 @@ def _agent_id(file: str) -> str:
     return os.path.basename(file).removesuffix(".jsonl").removeprefix("agent-")
 
 
-def _meta(file: str) -> _Meta:
+def _meta(file: str) -> Meta:
     try:
         fd = records.open_file(file)
     except OSError:
-        return _Meta()
+        return Meta()
     try:
-        return _metas.decode(os.pread(fd, _META_BYTES, 0))[0] or _Meta()
+        return METAS.decode(os.pread(fd, _META_BYTES, 0))[0] or Meta()
     finally:
         os.close(fd)

@@ -6,6 +6,7 @@ Measured on 0.24.4: records like Claude Code's (uuid, parentUuid, sessionId) aro
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from guardhook.intake.imports import Counts, Event, Identity, Run
 NAME = "qwen-chat"
 VERSION = "1"
 _META_BYTES = 1 << 20
+_PARTS = re.compile(rb'"message"\s*:\s*\{[^{}\[\]]{0,200}"parts"\s*:')
 _DENIED = "execution_denied"
 
 
@@ -82,7 +84,7 @@ def detect(path: str, head: bytes) -> bool:
     """Records with a uuid and a session whose messages have parts."""
     for raw in head.split(b"\n")[:20]:
         if b'"sessionId"' in raw and b'"parentUuid"' in raw and b'"message"' in raw:
-            return b'"parts"' in raw
+            return _PARTS.search(raw) is not None
     return False
 
 

@@ -233,3 +233,8 @@ def test_words_of_the_client_itself_have_no_model(rig: Rig) -> None:
     talk = Talk().user("go").add("assistant", [text("API Error: 529")], message={"id": "e", "model": "<synthetic>"})
     rig.import_(rig.write("s.jsonl", *talk.records))
     assert [s.model for s in rig.steps()] == [None] and "models" not in rig.trace().metadata
+
+
+def test_a_call_that_speaks_of_parts_makes_no_other_format_of_it(rig: Rig) -> None:
+    talk = Talk().says(use("t1", "Upload", {"parts": [{"message": {"parts": 1}}]}))
+    assert rig.import_(rig.write("s.jsonl", *talk.records)).file["format"] == "claude-transcript"
