@@ -34,6 +34,7 @@ DEPTH = 200
 POINTERS = 2000
 _RUN = 16
 _LONG = b"a" * _RUN
+_LARGE = 4096
 _FEW = 64  # long runs that are looked for one by one
 _PASSES = 6
 
@@ -82,10 +83,12 @@ def redact(value: object, rows: tuple[Row, ...], mode: str = "redacted") -> tupl
         return _Walk(_hash_everything, False).run(value), [""]
     texts, names = _collect(value)
     named = any(hint in names for hint in _HINTS)
-    hit = _candidates("\0".join(texts), rows)
-    if not hit and not named:
+    # A long text is looked at by itself: rows that only its neighbours call for would cost a pass over it.
+    hit = _candidates("\0".join([text for text in texts if len(text) < _LARGE]), rows)
+    large = {text: _candidates(text, rows) for text in texts if len(text) >= _LARGE}
+    if not hit and not named and not any(large.values()):
         return value, []
-    cleaner = _Cleaner(hit)
+    cleaner = _Cleaner(hit, large)
     walk = _Walk(cleaner.clean, named)
     new = walk.run(value)
     return new, walk.pointers if len(walk.pointers) <= POINTERS else [""]
@@ -180,16 +183,16 @@ def _long_runs(text: str) -> str:
             bytes(code if code in inside else 32 for code in range(256)),
         )
     raw = text.encode("ascii", "replace")
-    inside = raw.translate(_tables[0])
+    mask = raw.translate(_tables[0])
     found: list[str] = []
-    at = inside.find(_LONG)
+    at = mask.find(_LONG)
     while at >= 0:
         if len(found) == _FEW:  # a dump of some kind: parting all of it is quicker
             break
-        start = inside.rfind(b" ", 0, at) + 1
-        end = inside.find(b" ", at)
+        start = mask.rfind(b" ", 0, at) + 1
+        end = mask.find(b" ", at)
         found.append(text[start : end if end >= 0 else len(text)])
-        at = inside.find(_LONG, end) if end >= 0 else -1
+        at = mask.find(_LONG, end) if end >= 0 else -1
     else:
         return " ".join(found)
     return " ".join([word for word in raw.translate(_tables[1]).decode("ascii").split() if len(word) >= _RUN])
@@ -226,17 +229,21 @@ def _candidates(text: str, rows: tuple[Row, ...]) -> list[Row]:
 class _Cleaner:
     """Applies rows to strings within one allowance of time."""
 
-    __slots__ = ("_end", "_rows")
+    __slots__ = ("_end", "_large", "_rows")
 
-    def __init__(self, rows: list[Row]) -> None:
+    def __init__(self, rows: list[Row], large: dict[str, list[Row]] | None = None) -> None:
         self._rows = rows
+        self._large = large  # rows of texts of their own
         self._end = time.process_time() + SECONDS
 
     def clean(self, text: str) -> str:
+        rows = self._rows if self._large is None or len(text) < _LARGE else self._large.get(text, self._rows)
+        if not rows:
+            return text
         try:
             # What was replaced can make its neighbour match (a prefix counts only at the start of a word), so until nothing changes.
             for _ in range(_PASSES):
-                new = self._pass(text)
+                new = self._pass(text, rows)
                 if new == text:
                     return text
                 text = new
@@ -244,10 +251,10 @@ class _Cleaner:
             pass
         return LIMIT
 
-    def _pass(self, text: str) -> str:
+    def _pass(self, text: str, rows: list[Row]) -> str:
         forms: dict[str, str] = {}
         seen: dict[tuple[bool, str], list[int]] = {}  # rows share anchors
-        for name, where, _, anchors, frozen, group in self._rows:
+        for name, where, _, anchors, frozen, group in rows:
             mark = f"{MARK}{name}]"
             if frozen is None:
                 new = _key_blocks(text)
