@@ -42,7 +42,7 @@ def detect(path: str, head: bytes) -> bool:
         if b'"sessionId"' not in raw or b'"projectHash"' in raw:
             continue
         if b'"parentUuid"' in raw and (b'"isSidechain"' in raw or b'"message"' in raw):
-            return _PARTS.search(raw) is None  # Qwen Code has similar records
+            return _PARTS.match(raw, max(0, raw.find(b'"message"'))) is None  # Qwen Code has similar records
         if any(word in raw for word in (b'"queue-operation"', b'"last-prompt"', b'"atis-latch"', b'"file-history-snapshot"', b'"permission-mode"')):  # fmt: skip
             return True
     return b'"type":"summary"' in head[:200].replace(b" ", b"") and b'"leafUuid"' in head

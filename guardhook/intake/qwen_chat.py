@@ -84,7 +84,7 @@ def detect(path: str, head: bytes) -> bool:
     """Records with a uuid and a session whose messages have parts."""
     for raw in head.split(b"\n")[:20]:
         if b'"sessionId"' in raw and b'"parentUuid"' in raw and b'"message"' in raw:
-            return _PARTS.search(raw) is not None
+            return _PARTS.match(raw, raw.index(b'"message"')) is not None
     return False
 
 
