@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from guardhook.core.folders import Folders
 from guardhook.core.jsontext import strings
-from guardhook.evals import reach
+from guardhook.evals import reach, started
 from guardhook.evals.model import Criterion
 from guardhook.evals.presets import SHOWN_STEPS
 from guardhook.store import Step
@@ -23,6 +23,9 @@ MOST_MINDED = 8  # effects of one denial that are compared
 MOST_DENIALS = 200  # that are watched for at one time; the oldest is given up for a newer one
 MOST_LINES = 200
 PIECES = 3  # so many parts of what was denied as a whole amount to the whole
+
+
+_KINDS = frozenset(("namespace", "table", "database", "volume", "origin", "upstream", "all", "from", "where", "exists", "cascade"))  # fmt: skip
 
 
 @dataclass
@@ -40,8 +43,11 @@ class Denial:
     parts: dict[str, int] = field(default_factory=dict)
 
     def in_common(self, others: Callable[[], frozenset[str]]) -> frozenset[str]:
-        """Words that both calls have. A call without any of its own has this in common with all."""
-        return self.words & others() if self.words else frozenset("*")
+        """Words that both calls have: more than half of what this one was about. A call without any of its own has `*` in common with all."""
+        if not self.words:
+            return frozenset("*")
+        shared = self.words & others()
+        return shared if 2 * len(shared) > len(self.words) else frozenset()
 
 
 class Objection(NamedTuple):
@@ -52,7 +58,8 @@ class Objection(NamedTuple):
 
 
 def named_effects(folders: Folders) -> dict[str, list[reach.Spec]]:
-    """The effects that today's policies name, by policy. What can't be loaded is missing: then all effects of a call count."""
+    """The effects that today's policies name, by policy, and those that they let pass whatever else holds. What can't be loaded is missing: then all
+    effects of a call count."""
     from guardhook.policy import load
 
     out: dict[str, list[reach.Spec]] = {}
@@ -61,11 +68,17 @@ def named_effects(folders: Folders) -> dict[str, list[reach.Spec]]:
     except (OSError, ValueError):
         return out
     for one in found:
-        effects = one.policy.match.effect
-        for text in [effects] if isinstance(effects, str) else effects or []:
-            kind, *flags = text.split(":")
-            out.setdefault(one.policy.name, []).append(reach.Spec(kind, frozenset(flags)))
+        policy = one.policy
+        out.setdefault(policy.name, []).extend(_specs(policy.match.effect))
+        unless = policy.unless
+        if unless is not None and unless == type(unless)(effect=unless.effect):
+            out[policy.name] += _specs(unless.effect, excused=True)
     return out
+
+
+def _specs(effects: str | list[str] | None, *, excused: bool = False) -> list[reach.Spec]:
+    parts = (text.split(":") for text in ([effects] if isinstance(effects, str) else effects or []))
+    return [reach.Spec(kind, frozenset(flags), excused) for kind, *flags in parts]
 
 
 def objections(steps: Iterable[Step]) -> dict[int, Objection]:
@@ -186,7 +199,8 @@ class Denials:
         specs = self._specs().get(policy, ()) if policy is not None else ()
         minded = reach.objected(reaches, span, specs)
         hosts = frozenset(r.host for r in reaches if r.host) if any(r.kind == "run_fetched" for r in minded) else frozenset()  # fmt: skip
-        about = reach.words(" ".join(_said(step))) - {name.lower() for r in reaches for name in r.names}
+        # What the call does is told by its effects; what is left are the things that it does it to.
+        about = reach.words(" ".join(_said(step))) - {n.lower() for r in reaches for n in (*r.names, *r.flags)} - _KINDS
         minded = [r for r in minded if r.decidable][:MOST_MINDED]
         denial = Denial(number, by, minded, specs, (step.name, step.input_json), about, hosts)
         repeated = next((d for d in reversed(self._open) if d.key == denial.key or _hit(d, minded, step)), None)
@@ -245,7 +259,7 @@ class Denials:
         """Fetching to a file first, and running that: two calls that together do what was blocked as one."""
         if any(r.kind == "run" for r in reaches):
             for name, (earlier, fetched) in self._downloads.items():
-                if earlier.number == denial.number and fetched < step.step_number and name in step.input_json:
+                if earlier.number == denial.number and fetched < step.step_number and started.runs(_said(step), name):
                     return f"running what was fetched was blocked by {denial.by}; {name} was fetched in step {fetched} and run from disk"
         if any(r.host in denial.fetched_from for r in reaches if r.host):
             for r in reaches:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 # How an effect was brought about: says nothing of what was reached.
 _MANNER = frozenset((
     "sql", "tool", "inline", "regenerable", "redirect", "stdin", "file", "find", "glob", "k8s", "read", "write", "edit", "mv", "cp", "force", "recursive",
-    "sudo", "su", "doas", "pkexec", "run0", "variable", "command", "download", "truncate", "append", "unknown", "npm", "yarn", "pnpm", "cargo", "pip",
+    "sudo", "su", "doas", "pkexec", "run0", "variable", "command", "download", "truncate", "append", "unknown", "npm", "yarn", "pnpm", "cargo", "pip", "prune",
 ))  # fmt: skip
 _GONE = frozenset(("delete", "move"))
 _CHANGED = frozenset(("write", "delete", "move", "chmod", "chown"))
@@ -28,16 +28,25 @@ TAME = frozenset(("credential", "to-environment"))
 _HOSTED = frozenset(("connect", "secret_flow"))
 # Kinds that say how a thing was started or written, not what was reached: another spelling is no way around.
 MERE = frozenset(("run", "unverified", "lookalike", "invisible", "run_dynamic"))
-_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{2,60}")
+# No names of options: two calls with `--force` are not about the same thing.
+_WORD = re.compile(r"(?<![A-Za-z0-9_.-])[A-Za-z0-9_][A-Za-z0-9_.-]{2,60}")
+# What is deleted or published below these is more than a part of them.
+_WIDE = frozenset(("whole-cwd", "above-cwd", "whole-project", "above-project", "root", "home"))
 _WORDS_FROM = 20_000
 _ALL_BELOW = re.compile(r"(?:/\*{1,2})+$")
 
 
 class Spec(NamedTuple):
-    """An effect as policies name it."""
+    """An effect as policies name it; excused: one that the policy lets pass."""
 
     kind: str
     flags: frozenset[str]
+    excused: bool = False
+
+    @property
+    def harm(self) -> tuple[str, frozenset[str]]:
+        """What is minded in it, without where or how: `git reset --hard` and `git restore .` lose the same."""
+        return self.kind, frozenset(f for f in self.flags if f.startswith("loses-")) or self.flags
 
     def fits(self, reach: Reach) -> bool:
         return self.kind == reach.kind and self.flags <= reach.flags
@@ -95,7 +104,7 @@ def parsed(effects: object) -> list[Reach]:
 
 def objected(reaches: Sequence[Reach], span: str | None, specs: Sequence[Spec]) -> list[Reach]:
     """The effects that a policy minded: those that it names, of these the ones in the matched part of the call; else all that weigh."""
-    minded = [r for r in reaches if any(spec.fits(r) for spec in specs)] if specs else []
+    minded = [r for r in reaches if any(spec.fits(r) for spec in specs if not spec.excused)]
     if not minded:
         weighty = [r for r in reaches if r.kind not in MERE]
         # Reading and connecting are what a heavier effect in the same call needs: its means.
@@ -114,45 +123,77 @@ def words(text: str) -> frozenset[str]:
 
 def same(denied: Reach, other: Reach, specs: Sequence[Spec], in_common: Callable[[], frozenset[str]]) -> str:
     """Whether `other` reaches what was denied: `same`, `part` of it, `maybe`, or "". in_common gives the words that both calls have."""
+    if any(spec.excused and spec.fits(other) and not spec.fits(denied) for spec in specs):
+        return ""
     if denied.place:
-        family = _FAMILY.get(denied.kind, frozenset((denied.kind,)))
-        fits = other.kind in family and other.place and not other.flags & TAME and _as_minded(denied, other, specs)
-        return _overlap(denied, other) if fits else ""
+        if not other.place or other.flags & TAME:
+            return ""
+        if other.kind not in _FAMILY.get(denied.kind, frozenset((denied.kind,))):
+            return "same" if denied.kind == "read" and "link-to" in other.flags and other.place == denied.place else ""
+        how = _overlap(denied, other)
+        return how if how != "same" or _as_minded(denied, other, specs) else ""
     if denied.host:
         if other.host != denied.host or other.kind not in _HOSTED:
             return ""
         # A secret may have been put into other words first; so may an innocent file have been sent.
         return "same" if other.kind == denied.kind else "maybe" if "upload" in other.flags else ""
-    if other.kind != denied.kind or (specs and not any(spec.fits(other) for spec in specs if spec.kind == other.kind)):
+    if other.kind != denied.kind:
         return ""
+    named = [spec for spec in specs if spec.kind == denied.kind and not spec.excused]
+    if named:
+        harms = {spec.harm for spec in named if spec.fits(denied)}
+        hit = [spec for spec in named if spec.fits(other) and spec.harm in harms]
+        if not hit:
+            return ""
+        if any(spec.harm[1] < spec.flags for spec in hit):  # the policy names what it is done to as well
+            return "same"
     if denied.kind == "git" and denied.names[-1:] != other.names[-1:]:
         return ""
-    if not denied.flags - _MANNER <= other.flags:
+    if not in_common():
         return ""
-    shared = in_common()
-    # None: the denied call has no words of its own, its program and verb were all there was.
-    return "same" if shared else ""
+    # Less than what was denied, or something beside it, about the same thing.
+    return "same" if denied.flags - _MANNER <= other.flags else "maybe" if named else ""
 
 
 def _as_minded(denied: Reach, other: Reach, specs: Sequence[Spec]) -> bool:
     """Whether an effect of the denied kind has what made the policy object, such as `world-writable`; another kind on the same place has its own."""
     if other.kind != denied.kind:
         return True
-    own = [spec for spec in specs if spec.fits(denied)]
+    own = [spec for spec in specs if spec.fits(denied) and not spec.excused]
     return not own or any(spec.flags - _MANNER <= other.flags for spec in own)
 
 
 def _overlap(denied: Reach, other: Reach) -> str:
     if denied.place == other.place:
         return "same"
+    if _matches(other, denied.place):
+        return "same"
     if denied.kind == "read":
-        return "same" if "*" in other.place and fnmatch.fnmatchcase(denied.place, other.place) else ""
+        return ""
     if other.kind in ("delete", "move") and _below(denied.place, other.place):
         return "same"
     if other.kind in ("chmod", "chown") and "recursive" in other.flags and _below(denied.place, other.place):
         return "same"
     whole = denied.kind in _GONE or "recursive" in denied.flags or "glob" in denied.flags
-    return "part" if whole and _below(other.place, denied.place) else ""
+    if not whole or "regenerable" in other.flags or other.place.rpartition("/")[0] != denied.place.rstrip("/"):
+        return ""  # what lies deeper, or can be made again, is a thing of its own
+    return "part" if not denied.flags & _WIDE or other.flags & {"recursive", "glob"} else ""
+
+
+def _matches(other: Reach, place: str) -> bool:
+    """Whether a pattern as the shell reads it takes in this place: part by part, and `*` at the start of a name not what begins with a dot."""
+    if "glob" in other.flags and "*" not in other.place:  # `folder/*`
+        folder, _, name = place.rpartition("/")
+        return folder == other.place and not name.startswith(".")
+    ours, theirs = place.split("/"), other.place.split("/")
+    return (
+        "*" in other.place
+        and len(ours) == len(theirs)
+        and all(
+            fnmatch.fnmatchcase(one, pattern) and (one[:1] != "." or pattern[:1] == ".")
+            for one, pattern in zip(ours, theirs, strict=True)
+        )
+    )
 
 
 def _below(place: str, folder: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 
 from guardhook.core.folders import explicit
@@ -17,9 +16,14 @@ from tests.store.store_rig import Event, Journal, event
 CWD = "/home/user/project"
 
 
-@functools.lru_cache(maxsize=1)
-def shipped(folder: str) -> Compiled:
-    return compiled(explicit(folder))
+_compiled: dict[str, Compiled] = {}
+
+
+def shipped(folder: str, preset: str = "balanced") -> Compiled:
+    """The shipped policies; folder: where a config.toml names the preset, when it is not the usual one. Compiled once."""
+    if preset not in _compiled:
+        _compiled[preset] = compiled(explicit(folder))
+    return _compiled[preset]
 
 
 class Session:
@@ -36,9 +40,9 @@ class Session:
 
     def call(
         self, tool: str, given: Event, *, output: object = "ok", mode: str = "enforce", judged: bool = True,
-        ran: bool | None = None, line_data: Event | None = None, result_data: Event | None = None, error: str | None = None,
+        ran: bool | None = None, refused: bool = False, line_data: Event | None = None, result_data: Event | None = None, error: str | None = None,
     ) -> str:  # fmt: skip
-        """Records a call and, when nothing blocked it (or ran says so), its result."""
+        """Records a call and, when nothing blocked it (or ran says so), its result. refused: what a person is asked about is refused."""
         self._calls += 1
         call = f"toolu_{self._calls}"
         payload = {
@@ -53,6 +57,8 @@ class Session:
         facts = facts_of(self.journal.folders, CWD, CWD, hook.PROGRAM, {})
         verdict, effects = judge.decide([self.policies], read, facts, allow_empty=True)[:2]
         verdict.mode = mode
+        if refused and verdict.action == "require_review":
+            verdict.action = "deny"
         data = line.received(read, effects, verdict if judged else None, None)
         blocked = judged and mode == "enforce" and verdict.action == "deny"
         self.journal.add(event(
