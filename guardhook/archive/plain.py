@@ -24,7 +24,6 @@ _JSON = SCALARS | {dict, list}
 
 _HALF = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-HUGE = re.compile(r"[0-9.][eE]\+?[0-9]{3}|[0-9]{300}")
 
 
 def _unencodable(value: object) -> object:
@@ -133,8 +132,7 @@ def _float(found: str) -> float:
     return value
 
 
-DECODER = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_pairs)
-CAREFUL = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_pairs, parse_float=_float)
+DECODER = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_pairs, parse_float=_float)
 
 
 def loads(data: bytes | str) -> object:
@@ -142,8 +140,7 @@ def loads(data: bytes | str) -> object:
     room()
     try:
         found = data if isinstance(data, str) else data.decode("utf-8")
-        decoder = CAREFUL if HUGE.search(found) else DECODER
-        return decoder.decode(found)
+        return DECODER.decode(found)
     except UnicodeDecodeError as error:
         raise UnreadableError(f"not UTF-8 (byte {error.start})") from None
     except json.JSONDecodeError as error:
@@ -164,7 +161,7 @@ def kinds(value: dict[str, object] | list[object], also: frozenset[type] = froze
     found = set(map(type, items))
     if not found <= _JSON and not found <= _JSON | also:
         raise TypeError(f"{sorted(k.__name__ for k in found - _JSON - also)[0]} is not plain JSON")
-    if float in found and any(type(i) is float and i - i != 0.0 for i in items):
+    if float in found and [i for i in items if type(i) is float and i - i != 0.0]:
         raise TypeError("a number is not finite")
     return found
 

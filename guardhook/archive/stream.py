@@ -33,7 +33,6 @@ class Reader:
         self._text = ""
         self._at = 0
         self._whole = False
-        self._decoder = plain.DECODER
         self._largest = 0  # characters of the largest value so far
 
     def _more(self, least: int = _CHUNK) -> bool:
@@ -47,7 +46,6 @@ class Reader:
         except UnicodeDecodeError as error:
             raise UnreadableError(f"not UTF-8 ({error.reason})") from None
         self._at = 0
-        self._decoder = plain.CAREFUL if plain.HUGE.search(self._text) else plain.DECODER
         return True
 
     def peek(self) -> str:
@@ -79,7 +77,7 @@ class Reader:
             text = self._text
             problem = None
             try:
-                found, end = self._decoder.raw_decode(text, self._at)
+                found, end = plain.DECODER.raw_decode(text, self._at)
                 if end < len(text) or self._whole:
                     self._largest = max(self._largest, end - self._at)
                     self._at = end
