@@ -122,7 +122,9 @@ def _audit(system: ConfigFile, user: ConfigFile, folders: Folders) -> dict[str, 
 def audit_folder(rollout_dir: object, folders: Folders) -> str:
     """Where the audit trail lies: in the rollout folder, or in one of its own when there is none."""
     if isinstance(rollout_dir, str) and rollout_dir.strip():
-        return os.path.abspath(os.path.expanduser(rollout_dir))
+        return os.path.realpath(
+            os.path.expanduser(rollout_dir)
+        )  # hooks follow no links, and whoever named one meant where it leads
     return f"{folders.data}/rollouts"
 
 

@@ -209,3 +209,11 @@ def test_every_day_has_a_chain_of_its_own(tmp_path: Path) -> None:
         audit.Log(str(tmp_path), day).append([(f"{day}T00:00:00Z", "r", "x", None)])
     heads = [json.loads(Path(p).read_text())["prev_hash"] for p in trail.files_in(str(tmp_path))]
     assert heads == ["genesis", "genesis"]
+
+
+def test_a_rollout_folder_that_is_a_link_means_where_it_leads(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "named").symlink_to(tmp_path / "real")
+    machine.configure(f'[forensics]\naudit_trail_enabled = true\nrollout_dir = "{tmp_path / "named"}"\n')
+    machine.call("touch x")
+    assert len(trail.files_in(str(tmp_path / "real"))) == 1
