@@ -43,6 +43,17 @@ def permission_request(r: Renderer, facts: Facts) -> None:
     """The harness asks its user about a call, mostly one that was told of before."""
     begin(r, facts)
     call = _open(r, facts.call) or next((c for c in r.state.open if _like(c, facts)), None)
+    if call is None and (over := _over(r, facts)) is not None:
+        r.emit("tool.approval_required", {**over, "source": "harness", **marks(facts)})
+        if facts.verdict is not None:
+            hook = {
+                "stage": "permission_request",
+                "hook": "guardhook",
+                "tool": over["tool"],
+                "call_id": over["call_id"],
+            }
+            _verdict(r, facts, facts.verdict, hook)
+        return
     if call is None:
         call = _start(r, facts, via="permission_request")
     r.emit("tool.approval_required", {"call_id": call.id, "tool": call.tool, "source": "harness", **marks(facts)})
@@ -60,8 +71,12 @@ def judge_late(r: Renderer, facts: Facts) -> None:
 def permission_denied(r: Renderer, facts: Facts) -> None:
     """The harness itself refused a call."""
     begin(r, facts)
-    call = _open(r, facts.call) or next((c for c in r.state.open if _like(c, facts)), None) or _start(r, facts)
     reason = text(facts.payload.get("reason")) or "permission denied"
+    call = _open(r, facts.call) or next((c for c in r.state.open if _like(c, facts)), None)
+    if call is None and (over := _over(r, facts)) is not None:
+        r.emit("tool.approval_denied", {**over, "reason": reason, **marks(facts)})
+        return
+    call = call or _start(r, facts)
     r.emit("tool.approval_denied", {"call_id": call.id, "tool": call.tool, "reason": reason, **marks(facts)})
     _refused(r, facts, call, reason, reason)
 
@@ -247,20 +262,13 @@ def _judged(r: Renderer, facts: Facts, call: Call, stage: str) -> None:
     if verdict is None:
         return
     call.judged = True
-    hook = {"stage": stage, "hook": "guardhook", "tool": call.tool, "call_id": call.id}
-    action = text(verdict.get("action")) or "allow"
-    reason = text(verdict.get("reason"))
-    policy = text(verdict.get("policy"))
+    action, reason, policy = (
+        text(verdict.get("action")) or "allow",
+        text(verdict.get("reason")),
+        text(verdict.get("policy")),
+    )
     blocked = facts.blocked()
-    r.emit("tool_hook.started", {**hook})
-    if _fault(verdict):
-        r.emit(
-            "tool_hook.failed",
-            {**hook, "error": reason or "fault", "ignored": not blocked, "duration_ms": _took(verdict)},
-        )
-    else:
-        decided = {"decision": _DECISIONS.get(action, action), "policy": policy, "reason": reason, "mutated": False}
-        r.emit("tool_hook.completed", {**hook, **decided, **_unenforced(verdict), "duration_ms": _took(verdict)})
+    _verdict(r, facts, verdict, {"stage": stage, "hook": "guardhook", "tool": call.tool, "call_id": call.id})
     if blocked:
         families.mutated(r, call.id, "guardhook", "Block", call.arguments, call.arguments)
         r.emit("tool.call.blocked", {"call_id": call.id, "tool": call.tool, "reason": reason, "policy": policy})
@@ -270,6 +278,19 @@ def _judged(r: Renderer, facts: Facts, call: Call, stage: str) -> None:
             "tool.approval_required", {"call_id": call.id, "tool": call.tool, "source": "guardhook", "reason": reason}
         )
         call.pending = True
+
+
+def _verdict(r: Renderer, facts: Facts, verdict: dict[str, object], hook: dict[str, object]) -> None:
+    """What was found about a call, whatever follows from it."""
+    r.emit("tool_hook.started", {**hook})
+    action, reason = text(verdict.get("action")) or "allow", text(verdict.get("reason"))
+    took = _took(verdict)
+    if _fault(verdict):
+        failed = {"error": reason or "fault", "ignored": not facts.blocked(), "duration_ms": took}
+        r.emit("tool_hook.failed", {**hook, **failed})
+        return
+    decided = {"decision": _DECISIONS.get(action, action), "policy": text(verdict.get("policy")), "reason": reason, "mutated": False}  # fmt: skip
+    r.emit("tool_hook.completed", {**hook, **decided, **_unenforced(verdict), "duration_ms": took})
 
 
 def _refused(r: Renderer, facts: Facts, call: Call, output: str, error: str) -> None:
@@ -365,6 +386,15 @@ def _closed(r: Renderer, native: str | None) -> tuple[str, Closed | None]:
     name = _name_of(r, native)
     known = r.state.closed.get(name)
     return (name, known) if known is not None else (_named(r, native)[0], None)
+
+
+def _over(r: Renderer, facts: Facts) -> dict[str, object] | None:
+    """Call and tool of an event about a call that has had its end already (we denied it and the harness asked all the same): it does not start once more."""
+    if facts.call is None:
+        return None
+    name = _name_of(r, facts.call)
+    known = r.state.closed.get(name)
+    return None if known is None else {"call_id": name, "tool": known.tool, "late": True}
 
 
 def _close(r: Renderer, call: Call, how: str) -> None:

@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
 
 from guardhook.core.folders import Folders
+from guardhook.core.jsontext import dumps
 from guardhook.journal import files
 from guardhook.rollout.lines import Event, encode, fitting
 from guardhook.rollout.options import Options
+from guardhook.rollout.plain import plain
 from guardhook.rollout.render import render
 from guardhook.rollout.runs import RunRef
 from guardhook.rollout.turns import by_turn
 from guardhook.store.errors import Unusable
 
 SUFFIX = ".jsonl"
+AUDIT = "audit"  # the audit trail's file of a day
+_RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
 _FIRST_BYTES = 4 << 20
 _PART = ".part"
 
@@ -48,6 +53,9 @@ class Name(NamedTuple):
 
 
 def name_of(ref: RunRef) -> Name:
+    """Raises Unusable for an id that no hook gives and that would name another place than a file of the folder."""
+    if _RUN_ID.fullmatch(ref.run_id) is None or ref.run_id == AUDIT:
+        raise Unusable(f"the journal names a run {dumps(plain(ref.run_id, 100))}, and no file can be called so")
     return Name(ref.day, ref.run_id)
 
 

@@ -264,9 +264,10 @@ class Reader:
             total += len(chunk)
             if b"\n" in chunk:
                 *whole, rest = (rest + chunk).split(b"\n")
-                for raw in whole:
-                    yield number, raw
-                    number += 1
+                for number, raw in enumerate(whole, number):  # noqa: B020 (the numbering goes on)
+                    if raw:  # millions of empty lines are nothing to go through one by one
+                        yield number, raw
+                number += 1
             else:
                 rest += chunk
             if len(rest) > limits.LINE_BYTES:

@@ -27,7 +27,7 @@ from guardhook.store.errors import NotFound, Unusable
 from guardhook.store.lines import Place, Raw, entries
 
 SCHEMA = "1"
-RENDERING = 1  # raised whenever the same lines give other events, so that no file is begun by one version and continued by another
+RENDERING = 2  # raised whenever the same lines give other events, so that no file is begun by one version and continued by another
 _MOST_LOST = 1 << 31
 
 

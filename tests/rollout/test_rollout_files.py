@@ -138,6 +138,23 @@ def test_nothing_is_written_through_links(journal: Journal, tmp_path: Path) -> N
     assert victim.read_text() == "mine" and not list(elsewhere.iterdir())
 
 
+@pytest.mark.parametrize("name", ["/../../../../stolen", "../x", "audit", "", "a/b", "x" * 300, "..", "a\x1b[2J"])
+def test_a_run_s_id_in_the_journal_names_no_other_place(journal: Journal, tmp_path: Path, name: str) -> None:
+    """The id came into the file's name as it was: a journal from elsewhere could have files written outside of the folder."""
+    target = tmp_path / "a" / "b" / "out"
+    target.mkdir(parents=True)
+    journal.add(event("user_prompt", prompt="p", session="other"), run=name)
+    journal.add(event("user_prompt", prompt="p"))
+    before = {p for p in tmp_path.rglob("*") if target not in p.parents}
+    result = run("export", "--all", str(target), data=journal.base)
+    assert result.exit_code == 1 and "\x1b" not in result.output
+    settings(journal, target)
+    listed(journal)
+    assert [p.name for p in target.rglob("*") if p.is_file()] == [f"{RUN}.jsonl"]  # the others are written all the same
+    after = {p for p in tmp_path.rglob("*") if target not in p.parents and journal.base not in p.parents}
+    assert after <= before
+
+
 def test_mistakes(journal: Journal, tmp_path: Path) -> None:
     journal.add(event("user_prompt", prompt="p"))
     out = str(tmp_path / "out")
@@ -246,7 +263,7 @@ def test_a_file_of_an_earlier_version_is_not_continued_but_made_again(
     listed(journal)
     path = live / DAY / f"{RUN}.jsonl"
     inode = path.stat().st_ino
-    monkeypatch.setattr(module, "RENDERING", 2)
+    monkeypatch.setattr(module, "RENDERING", module.RENDERING + 1)
     journal.add(bash("pre_tool", "1"))
     listed(journal)
     assert path.read_bytes() == exported(journal) and path.stat().st_ino != inode

@@ -48,6 +48,14 @@ def test_line_ends(file: Path) -> None:
     assert found.events[1].payload == {"step": 1, "a": "x\u2028y\u2029z\x85"}
 
 
+def test_empty_lines_are_counted_and_cost_next_to_nothing(file: Path) -> None:
+    """A file of nothing but line feeds took two seconds for each 8 MiB."""
+    file.write_bytes(b"\n" * (3 << 20) + START.encode() + b"\n\n" + b"x\n")
+    with pytest.raises(RolloutError) as error:
+        load(str(file))
+    assert error.value.line == (3 << 20) + 3
+
+
 def test_lines_that_are_no_event(file: Path) -> None:
     assert refused(file, b"\xef\xbb\xbf" + START.encode()).startswith("line 1: a byte-order mark")
     assert "text after the JSON value" in refused(file, START + START)

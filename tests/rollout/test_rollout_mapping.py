@@ -300,6 +300,26 @@ def test_the_harness_asks_and_refuses(journal: Journal) -> None:
     assert data(events, "tool.call.completed")["executed"] is False
 
 
+def test_a_harness_that_asks_about_a_call_which_is_over_starts_it_no_second_time(
+    journal: Journal, tmp_path: Path
+) -> None:
+    journal.add(
+        prompt(),
+        bash("pre_tool", "1", verdict=said("deny")),
+        bash("permission_request", "1", verdict=said("deny")),
+        bash("permission_denied", "1", reason="user said no"),
+    )
+    events = rendered(journal)
+    assert brief(events)[-4:] == [
+        "1 tool.approval_required", "1 tool_hook.started", "1 tool_hook.completed", "1 tool.approval_denied",
+    ]  # fmt: skip
+    assert data(events, "tool.approval_denied") == {
+        "step": 1, "call_id": "1", "tool": "Bash", "late": True, "reason": "user said no",
+    }  # fmt: skip
+    assert len(told(events, "tool.call.started")) == len(told(events, "tool.call.completed")) == 1
+    assert simulate(loaded(journal, tmp_path / "r").events).mismatches == []
+
+
 def test_a_permission_request_that_comes_before_its_call(journal: Journal, tmp_path: Path) -> None:
     journal.add(prompt(), bash("permission_request", None), bash("pre_tool", "7"), bash("post_tool", "7"), step=0.1)
     events = rendered(journal)
