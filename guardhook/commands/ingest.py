@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -38,7 +39,7 @@ def command(path: str, form: str | None, tags: str | None, dry_run: bool, as_jso
     folders = resolve(directory)
     shown = _Shown("stdin" if path == "-" else path, quiet=as_json)
     work = Ingest(
-        folders, tags=tag_list(tags), dry_run=dry_run, redaction=redaction(folders, as_json), root=recording.project_of(os.getcwd()), told=shown,
+        folders, tags=tag_list(tags), dry_run=dry_run, redaction=redaction(folders, as_json), root=recording.project_here(), told=shown,
     )  # fmt: skip
     fd = _open(path, as_json)
     broken: str | None = None
@@ -58,6 +59,8 @@ def command(path: str, form: str | None, tags: str | None, dry_run: bool, as_jso
 
 def _open(path: str, as_json: bool) -> int:
     if path == "-":
+        if sys.stdin is None:  # then the descriptor is anything that was opened since
+            fail("stdin is closed", code=1, as_json=as_json)
         return os.dup(0)
     try:
         fd = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)

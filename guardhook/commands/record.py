@@ -39,10 +39,12 @@ def command(form: str, tags: str | None, leave_open: bool, as_json: bool, direct
 
     if form != NATIVE and form not in FORMATS:
         fail(f"no format {form!r}; there are {', '.join([NATIVE, *FORMATS])}", as_json=as_json)
+    if sys.stdin is None:  # then the descriptor is anything that was opened since
+        fail("stdin is closed", code=1, as_json=as_json)
     folders = resolve(directory)
     told = record.Told(lambda message: say(f"guardhook record: {message}"))
     into = recording.Recording(
-        folders, tags=tag_list(tags), redaction=redaction(folders, as_json), root=recording.project_of(os.getcwd()), warn=told
+        folders, tags=tag_list(tags), redaction=redaction(folders, as_json), root=recording.project_here(), warn=told
     )  # fmt: skip
     if os.isatty(0) and not as_json:
         say("events are read from the terminal; Ctrl-D ends them")
@@ -118,7 +120,7 @@ def _print(into: Recording, outcome: Outcome, told: Told, as_json: bool) -> None
         reading.print_json({
             "ok": not outcome.lines or into.applied > 0,
             "traces": [
-                {"id": t.id, "status": t.status, "steps": t.steps, "stored": t.stored} for t in into.traces.values()
+                {"id": t.id, "status": t.kept, "steps": t.steps, "stored": t.stored} for t in into.traces.values()
             ],
             "lines": outcome.lines,
             "events_applied": into.applied,
@@ -139,7 +141,7 @@ def _print(into: Recording, outcome: Outcome, told: Told, as_json: bool) -> None
     if into.lost:
         rows.append(("Events lost", count(into.lost)))
     for trace in list(into.traces.values())[:_NAMED]:
-        rows.append(("Trace", one_line(f"{trace.id}  {trace.status}", 200)))
+        rows.append(("Trace", one_line(f"{trace.id}  {trace.kept}", 200)))
     for line in box(rows, reading.width()):
         click.echo(line)
     if told.count > len(told.kinds):

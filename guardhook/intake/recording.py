@@ -30,7 +30,7 @@ Warn = Callable[[str], None]
 class Recorded:
     """One trace that this recording touched."""
 
-    __slots__ = ("id", "lost", "numbers", "open", "opened", "pending", "status", "steps", "stored")
+    __slots__ = ("id", "lost", "numbers", "open", "opened", "pending", "status", "steps", "stored", "unended")
 
     def __init__(self, id: str, *, opened: bool, status: str = "running") -> None:
         self.id = id
@@ -42,6 +42,12 @@ class Recorded:
         self.pending: list[tuple[str, Event]] = []
         self.stored = False  # its beginning is in the journal
         self.lost = False  # its beginning could not be written
+        self.unended = False  # its end could not be written
+
+    @property
+    def kept(self) -> str:
+        """The status that the journal has."""
+        return "not stored" if self.lost else "running" if self.unended else self.status
 
 
 class Recording:
@@ -209,9 +215,11 @@ class Recording:
         except StoreError as error:
             self.lost += len(lines)
             trace.lost = not trace.stored
+            trace.unended = trace.unended or lines[-1][0] == "trace.end"
             self._warn(f"{len(lines)} event(s) of trace {trace.id} could not be stored: {error.message}")
             return
         trace.stored = True
+        trace.unended = trace.unended and lines[-1][0] != "trace.end"
         self.applied += len(lines)
 
     def unfinished(self) -> list[Recorded]:
@@ -234,6 +242,14 @@ class Recording:
         if self._stranger is not None:
             self._stranger.close()
             self._stranger = None
+
+
+def project_here() -> str | None:
+    """The project of the folder in which this process runs; None when that folder is gone."""
+    try:
+        return project_of(os.getcwd())
+    except OSError:
+        return None
 
 
 def project_of(cwd: str) -> str | None:

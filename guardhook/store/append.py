@@ -109,5 +109,13 @@ class Appender:
         if cut:
             data["cut"] = cut
         # The text stands for the data, which need not be held any longer.
-        record = write.Record(kind, time.time_ns(), self.dialect, trace_id, os.getcwd(), root, opens, closes, {})
+        record = write.Record(kind, time.time_ns(), self.dialect, trace_id, _cwd(), root, opens, closes, {})
         return record, line.body(data), None
+
+
+def _cwd() -> str:
+    """The folder of this process; empty when it is gone, as for hooks."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""

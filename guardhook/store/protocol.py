@@ -55,6 +55,12 @@ def check(event: object, *, needs_trace: bool = True) -> Checked:
         if name in out and value is not None and not (_finite(value) and _number(value) >= 0):
             del out[name]
             warnings.append(f"{name} is not a number of at least 0 and was left out")
+    if kind == "step_start" and out.get("decision") is not None:
+        inline = out["decision"]
+        problem = decision_problem(inline) if isinstance(inline, dict) else "the decision is no object"
+        if problem is not None:
+            del out["decision"]
+            warnings.append(f"decision left out: {problem}")
     number = out.get("step_number")
     for name in _REFERENCES:
         value = out.get(name)

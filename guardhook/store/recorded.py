@@ -178,7 +178,7 @@ def _step(sink: Sink, state: State, ts: str, event: dict[str, object], *, ended:
         if len(state.open) > OPEN_MOST:
             del state.open[0]
     decision, snapshot = event.get("decision"), event.get("snapshot")
-    if isinstance(decision, dict):
+    if isinstance(decision, dict) and protocol.decision_problem(decision) is None:
         sink.decide(state, number, decision_of(decision))
     if isinstance(snapshot, dict):
         sink.snapshot(state, number, snapshot)

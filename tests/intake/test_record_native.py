@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
-from record_rig import Line, feed, guardhook, only, opened
+from record_rig import Line, command, environment, feed, guardhook, only, opened
 
 from guardhook.core.folders import explicit
 from guardhook.store import Appender
+from guardhook.store.errors import Unusable
 
 START: Line = {"type": "trace_start", "trace_id": "t1", "agent_name": "bot"}
 END: Line = {"type": "trace_end", "trace_id": "t1"}
@@ -238,3 +240,46 @@ def test_a_journal_that_can_not_be_written_is_told(tmp_path: Path) -> None:
     done = guardhook(tmp_path, "record", "--json", "--dir", str(tmp_path / "d"), stdin=body)
     assert done.returncode == 1 and b"could not be stored" in done.stderr and b"Traceback" not in done.stderr
     assert json.loads(done.stdout)["events_lost"] == 2
+
+
+def test_an_end_that_could_not_be_stored_is_not_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put = Appender.put
+
+    def full(self: Appender, trace: str, lines: list[tuple[str, dict[str, object]]], **how: bool) -> None:
+        if lines[-1][0] == "trace.end":
+            raise Unusable("no space left")
+        put(self, trace, lines, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Appender, "put", full)
+    fed = feed(tmp_path, [START, *(step(n) for n in range(1, 2100)), END])
+    (trace,) = fed.recording.traces.values()
+    assert (trace.kept, only(tmp_path)[0].status) == ("running", "running") and fed.recording.lost > 0
+
+
+@pytest.mark.parametrize("decision", [{}, {"chosen": ""}, [], "x", {"chosen": "x", "confidence": 5}])
+def test_a_step_that_begins_with_an_unusable_decision_is_kept_without_it(tmp_path: Path, decision: object) -> None:
+    fed = feed(tmp_path, [START, {**step(1), "type": "step_start", "decision": decision}, END])
+    assert fed.told.count == 1 and "decision left out" in fed.warnings[0]
+    (kept,) = only(tmp_path)[1]
+    assert kept.decision is None
+
+
+@pytest.mark.parametrize("words", [("record",), ("record", "--format", "codex-exec"), ("ingest", "-")])
+def test_a_stdin_that_is_closed_is_told(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *command(*words, "--dir", str(tmp_path / "d"))], capture_output=True, env=environment(tmp_path),
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and b"stdin is closed" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("record",), ("ingest", "-"), ("run", "--", "sh", "-c", "exit 0")])
+def test_in_a_folder_that_is_gone(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "gone").mkdir()
+    start = [words[0], "--dir", str(tmp_path / "d"), *words[1:]]
+    done = subprocess.run(
+        ["sh", "-c", 'rmdir ../gone; exec "$@"', "sh", *command(*start)], input=json.dumps({**dict(START), "id": "t1"}).encode(),  # type: ignore[call-overload]
+        cwd=tmp_path / "gone", capture_output=True, env=environment(tmp_path), timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert only(tmp_path / "d")[0].project is None
