@@ -50,12 +50,12 @@ def command(
 
     try:
         wrapped = run.Run(
-            folders, words, agent=agent, tags=tag_list(tags), root=recording.project_of(os.getcwd()),
+            folders, words, agent=agent, tags=tag_list(tags), root=recording.project_here(),
             redaction=redaction(folders, False), warn=record.Told(warn),
         )  # fmt: skip
     except run.NotRecorded:
         fail(f"the trace could not be begun, and {words[0]!r} was not started", code=1, hints=last if quiet else [])
-    outcome = wrapped.go(grace=grace or None, directory=folders.data if named.strip() else None)
+    outcome = wrapped.go(grace=grace or None, directory=folders.data if named.strip() else None, last=True)
     if not quiet:
         say(_last_line(outcome))
     raise SystemExit(outcome.code)

@@ -49,36 +49,53 @@ class Ended:
 
 
 def run(
-    words: Sequence[str], env: dict[str, str], *, grace: float | None, tick: Callable[[], None]
+    words: Sequence[str], env: dict[str, str], *, grace: float | None, tick: Callable[[], None], last: bool = False
 ) -> tuple[Ended, float]:
     """Runs the program to its end. Gives how it ended and how many seconds it ran.
 
     tick is called every POLL_SECONDS. grace: seconds after a SIGTERM or SIGHUP that was passed on until the program is killed, None for never.
+    last: this process only reports after that. A signal meant for the program, such as a second Ctrl-C, which comes when that has ended, is ignored then.
     Raises NotStarted.
     """
     # What the caller ignores (nohup) stays ignored, in the program too.
     watched = [number for number in _PASSED_ON if signal.getsignal(number) != signal.SIG_IGN]
-    with _inbox([*watched, signal.SIGCHLD]) as inbox:
-        begun = time.monotonic()
-        pid = _spawn(list(words), env, inbox.mask)
-        deadline: float | None = None
-        while True:
-            found = inbox.wait(POLL_SECONDS)
-            if found is not None and found[0] != signal.SIGCHLD:
-                number, of_terminal = found
-                if not of_terminal:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, number)
-                    if grace is not None and deadline is None and number in _DEADLY:
-                        deadline = time.monotonic() + grace
-            status = _reap(pid)
-            if status is not None:
-                return Ended(status), time.monotonic() - begun
-            if deadline is not None and time.monotonic() >= deadline:
-                deadline = None
+    # Where the caller ignores this one, the kernel would forget how the program ended.
+    children = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        with _inbox([*watched, signal.SIGCHLD]) as inbox:
+            try:
+                return _watch(words, env, inbox, grace, tick)
+            finally:
+                if last:
+                    for number in watched:
+                        signal.signal(number, signal.SIG_IGN)
+    finally:
+        signal.signal(signal.SIGCHLD, children or signal.SIG_DFL)
+
+
+def _watch(
+    words: Sequence[str], env: dict[str, str], inbox: _Inbox, grace: float | None, tick: Callable[[], None]
+) -> tuple[Ended, float]:
+    begun = time.monotonic()
+    pid = _spawn(list(words), env, inbox.mask)
+    deadline: float | None = None
+    while True:
+        found = inbox.wait(POLL_SECONDS)
+        if found is not None and found[0] != signal.SIGCHLD:
+            number, of_terminal = found
+            if not of_terminal:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            tick()
+                    os.kill(pid, number)
+                if grace is not None and deadline is None and number in _DEADLY:
+                    deadline = time.monotonic() + grace
+        status = _reap(pid)
+        if status is not None:
+            return Ended(status), time.monotonic() - begun
+        if deadline is not None and time.monotonic() >= deadline:
+            deadline = None
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        tick()
 
 
 def _spawn(words: list[str], env: dict[str, str], mask: set[int] | None) -> int:
@@ -192,7 +209,8 @@ class _Handled:
 
     def close(self) -> None:
         for number, handler in self._kept.items():
-            signal.signal(number, handler)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, handler)
         signal.set_wakeup_fd(self._before)
         os.close(self._wake)
         os.close(self._woken)

@@ -61,7 +61,7 @@ class Run:
             "agent_name": agent or words[0],
             "trigger": "manual",
             "input": {"command": words[0], "args": list(words[1:])},
-            "metadata": {"source": "run", "cwd": os.getcwd(), "pid": os.getpid()},
+            "metadata": {"source": "run", **_folder(), "pid": os.getpid()},
             "tags": [],
         }
         self._recording.apply(start)
@@ -74,18 +74,30 @@ class Run:
         self._repaired = False
         self._refused = 0
 
-    def go(self, *, grace: float | None, directory: str | None) -> Outcome:
-        """Runs the program to its end and ends its trace. directory: the folder to hand on when the caller named one. Never raises for the program."""
-        folder = tempfile.mkdtemp(prefix="guardhook-run-")
+    def go(self, *, grace: float | None, directory: str | None, last: bool = False) -> Outcome:
+        """Runs the program to its end and ends its trace. directory: the folder to hand on when the caller named one. Never raises for the program.
+
+        last: this process ends with the program, and signals that come later are not for it.
+        """
+        folder = None
         try:
-            channel = Channel(f"{folder}/events.jsonl", self._warn)
-            os.close(os.open(channel.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-            env = {**_environment(), TRACE_VARIABLE: self._trace.id, EVENTS_VARIABLE: channel.path}
+            env = {**_environment(), TRACE_VARIABLE: self._trace.id}
+            channel = None
+            try:
+                folder = tempfile.mkdtemp(prefix="guardhook-run-")
+                os.close(os.open(f"{folder}/events.jsonl", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+                channel = Channel(f"{folder}/events.jsonl", self._warn)
+                env[EVENTS_VARIABLE] = channel.path
+            except OSError as error:
+                env.pop(EVENTS_VARIABLE, None)  # that of another wrapper
+                self._warn(f"there is no events file for the program: {error.strerror or error}")
             if directory is not None:
                 env["GUARDHOOK_DIR"] = directory
             began = time.monotonic()
             try:
-                ended, seconds = child.run(self._words, env, grace=grace, tick=lambda: self._take(channel, last=False))
+                ended, seconds = child.run(
+                    self._words, env, grace=grace, tick=lambda: self._take(channel, last=False), last=last
+                )
             except child.NotStarted as error:
                 self.outcome.code = NOT_FOUND
                 self._warn(str(error))
@@ -100,13 +112,16 @@ class Run:
                 error_text = f"child exited with code {ended.code}"
             self._finish(error_text, seconds, ended.signal)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
             self._recording.close()
         return self.outcome
 
     # --- what the program tells ---------------------------------------------------------------------------------
 
-    def _take(self, channel: Channel, *, last: bool) -> None:
+    def _take(self, channel: Channel | None, *, last: bool) -> None:
+        if channel is None:
+            return
         for raw in channel.lines(last=last):
             body = b"" if raw is None else raw.strip()
             if raw is not None and (not body or body.startswith(b"//")):
@@ -184,6 +199,14 @@ class Run:
         except StoreError:
             return None
         return found[0].status if found and found[0].status in _DECLARED else None
+
+
+def _folder() -> dict[str, object]:
+    """The folder in which the program runs, unless it is gone."""
+    try:
+        return {"cwd": os.getcwd()}
+    except OSError:
+        return {}
 
 
 def _environment() -> dict[str, str]:

@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 from record_rig import command, environment, guardhook, only, opened, until
 
+from guardhook.core.folders import explicit
 from guardhook.intake import child
+from guardhook.intake import run as run_module
 from guardhook.intake.channel import Channel
 
 PYTHON = sys.executable
@@ -353,6 +355,43 @@ def test_where_signals_can_not_be_asked_for_they_are_handled(tmp_path: Path, mon
     assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)] == before
     with pytest.raises(child.NotStarted, match="No such file"):
         child.run(["/no/such/program"], {}, grace=None, tick=lambda: None)
+
+
+def test_a_caller_that_ignores_the_ends_of_its_children(tmp_path: Path) -> None:
+    done = subprocess.run(
+        command("run", "--dir", str(tmp_path / "d"), "--", "sh", "-c", "exit 5"), env=environment(tmp_path), timeout=60, check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN), capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 5, done.stderr
+    assert only(tmp_path / "d")[0].metadata["exit_code"] == 5
+
+
+def test_a_signal_that_comes_when_the_program_has_ended_changes_nothing(tmp_path: Path) -> None:
+    """Such as a second Ctrl-C: the status to pass on is the program's."""
+    code = (
+        "import os, sys; from guardhook.intake import child\n"
+        "ended, _ = child.run(['sh', '-c', 'exit 9'], dict(os.environ), grace=None, tick=lambda: None, last=True)\n"
+        "for number in (2, 15, 1, 3): os.kill(os.getpid(), number)\n"
+        "sys.exit(ended.code)"
+    )
+    assert subprocess.run([PYTHON, "-c", code], env=environment(tmp_path), timeout=60, check=False).returncode == 9
+
+
+def test_without_room_for_an_events_file_the_program_runs_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(run_module.tempfile, "mkdtemp", full)
+    monkeypatch.setenv("GUARDHOOK_EVENTS", "of-another-wrapper")
+    warnings: list[str] = []
+    words = ["sh", "-c", 'test -z "$GUARDHOOK_EVENTS" && exit 6']
+    wrapped = run_module.Run(
+        explicit(str(tmp_path / "d")), words, agent=None, tags=(), root=None, redaction="redacted", warn=warnings.append
+    )
+    assert wrapped.go(grace=None, directory=None).code == 6 and "No space left" in warnings[0]
+    assert only(tmp_path / "d")[0].status == "failed"
 
 
 # --- at a terminal -------------------------------------------------------------------------------------------------------
