@@ -160,8 +160,9 @@ def keep_up(store: Store, folders: Folders) -> None:
             f"guardhook: the rollout folder could not be brought up to date: {getattr(error, 'message', None) or error}"
         )
         return
-    for problem in report.problems[:3]:
-        say(f"guardhook: a rollout could not be written: {problem}")
+    if report.problems:
+        others = f" (and {len(report.problems) - 1} others)" if len(report.problems) > 1 else ""
+        say(f"guardhook: {target}: a rollout could not be written: {report.problems[0]}{others}")
 
 
 def _mentioned(folders: Folders) -> bool:

@@ -115,13 +115,17 @@ class Folder:
     def __init__(self, path: str, *, create: bool = False) -> None:
         self.path = os.path.abspath(path)
         real = os.path.realpath(self.path)  # the folder itself may be a link: whoever named it chose that
-        self._fd = files.open_root(real) if create else files.open_folder(real)
+        # A folder that is there keeps its mode: it may be somebody's home or project. What lies in it is private anyhow.
+        self._fd = files.open_root(real) if create and not os.path.isdir(real) else files.open_folder(real)
         self._create = create
 
     def __enter__(self) -> Folder:
         return self
 
     def __exit__(self, *rest: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         os.close(self._fd)
 
     def first_line(self, name: Name) -> bytes:

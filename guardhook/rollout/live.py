@@ -10,6 +10,7 @@ Removing sessions from the journal (gc) leaves their rollouts alone: a rollout f
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -40,6 +41,9 @@ _MARKS = """
   FROM cursors c JOIN sources s ON s.id = c.source ORDER BY s.key, c.folder
 """
 
+
+# What is no single run's fault: trying the others would cost a rendering of each, at every command.
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO))
 
 Progress = Callable[[int, int], None]
 
@@ -96,13 +100,24 @@ def _once(
     db = _connect(folders)
     try:
         number = _folder(db, path + ("\0turns" if turns else ""))
-        mark = store.connection.execute(_MARK).fetchone()[0]
-        if db.execute("SELECT mark FROM folders WHERE id = ?", (number,)).fetchone()[0] == mark and os.path.isdir(path):
+        mark = f"{RENDERING}/{store.connection.execute(_MARK).fetchone()[0]}"
+        known = db.execute("SELECT mark FROM folders WHERE id = ?", (number,)).fetchone()[0]
+        there = os.path.isdir(path)
+        if known == mark and there:
             return Report(0, [])
+        try:
+            Folder(path, create=True).close()
+        except OSError as error:  # told once, not for every run
+            raise Unusable(f"{path}: {error.strerror or error}", path) from None
         db.execute("BEGIN IMMEDIATE")
+        if not there or known.partition("/")[0] != str(RENDERING):
+            # Nothing is there any more, or what is there was rendered by another version.
+            db.execute("DELETE FROM sessions WHERE folder = ?", (number,))
+            db.execute("DELETE FROM runs WHERE folder = ?", (number,))
         report = _Sync(db, number, store, folders, path, options, turns).run(progress)
-        if not report.problems:
-            db.execute("UPDATE folders SET mark = ? WHERE id = ?", (mark, number))
+        if report.problems:
+            mark = f"{RENDERING}/"
+        db.execute("UPDATE folders SET mark = ? WHERE id = ?", (mark, number))
         db.execute("COMMIT")
         return report
     finally:
@@ -137,6 +152,7 @@ class _Sync:
         self.options, self.turns = options, turns
         self.files = 0
         self.problems: list[str] = []
+        self.full = False  # nothing more can be written to this folder
 
     def run(self, progress: Progress | None) -> Report:
         known = dict(self.db.execute("SELECT key, mark FROM sessions WHERE folder = ?", (self.number,)))
@@ -145,6 +161,8 @@ class _Sync:
             there[key] = f"{there[key]},{part}" if key in there else part
         news = [(key, mark) for key, mark in there.items() if known.get(key) != mark]
         for done, (key, mark) in enumerate(news, 1):
+            if self.full:
+                break
             if self._session(key, _rewritten(known.get(key), mark)):
                 self.db.execute("INSERT OR REPLACE INTO sessions VALUES (?,?,?)", (self.number, key, mark))
             if progress is not None:
@@ -177,6 +195,9 @@ class _Sync:
                 )
                 self.problems.append(f"{ref.run_id}: {why}")
                 whole = False
+                self.full = _errno(error) in _FULL
+                if self.full:
+                    break
                 continue
             self.db.execute(
                 "INSERT OR REPLACE INTO runs VALUES (?,?,?,?)", (self.number, ref.run_id, ref.last_seq, blob)
@@ -266,6 +287,11 @@ class _Sync:
             saved, offset=place.offset, line=place.line, ticket=renderer.state.ticket, size=saved.size + len(body), tail=len(tail),
             state=renderer.state,
         )  # fmt: skip
+
+
+def _errno(error: BaseException) -> int | None:
+    found = error if isinstance(error, OSError) else error.__cause__ or error.__context__
+    return found.errno if isinstance(found, OSError) else None
 
 
 def _reading(folders: Folders, ref: RunRef, saved: Saved | None) -> tuple[int, Place, int] | None:

@@ -299,6 +299,87 @@ def test_a_rollout_folder_that_can_t_be_written_stops_no_command(journal: Journa
     listed(journal)
 
 
+def test_a_folder_problem_is_told_once_and_not_tried_for_every_run(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk cost the rendering of every run at every command, and a line for each of three of them."""
+    import errno
+
+    from click.testing import CliRunner
+
+    from guardhook.commands import main
+    from guardhook.rollout.export import Folder
+
+    def said_by(*words: str) -> list[str]:
+        result = CliRunner().invoke(main, [*words, "--dir", str(journal.base)], env={"GUARDHOOK_DIR": "", "GUARDHOOK_ROLLOUT_DIR": ""})  # fmt: skip
+        assert result.exit_code == 0, result.output
+        return [text for text in result.stderr.splitlines() if "rollout" in text]
+
+    for name in ("one", "two", "three"):
+        journal.add(event("user_prompt", prompt="p", session=name), run=line.run_id("claude-code", name, 1))
+    (tmp_path / "file").write_text("")
+    settings(journal, tmp_path / "file")
+    (told,) = said_by("list")
+    assert str(tmp_path / "file") in told
+    settings(journal, tmp_path / "out")
+    tried: list[object] = []
+
+    def full(self: Folder, name: object, raw_lines: object) -> None:
+        tried.append(name)
+        raise OSError(errno.ENOSPC, "No space left on device", "x")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "put", full)
+        (told,) = said_by("list")
+        assert "No space left on device" in told and str(tmp_path / "out") in told and len(tried) == 1
+        said_by("list")
+        assert len(tried) == 2
+    assert said_by("list") == []
+    assert len(list((tmp_path / "out").rglob("*.jsonl"))) == 3
+
+
+def test_a_live_folder_that_was_taken_away_is_made_again(journal: Journal, tmp_path: Path) -> None:
+    import shutil
+
+    live = tmp_path / "live"
+    settings(journal, live)
+    journal.add(event("user_prompt", prompt="p"), bash("pre_tool", "1"))
+    listed(journal)
+    shutil.rmtree(live)
+    listed(journal)
+    assert (live / DAY / f"{RUN}.jsonl").read_bytes() == exported(journal)
+
+
+def test_another_version_s_rendering_makes_finished_runs_anew(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They differed from what `rollout verify` renders, until something happened in their session."""
+    from guardhook.rollout import live as module
+
+    live = tmp_path / "live"
+    settings(journal, live)
+    journal.add(event("user_prompt", prompt="p"), event("session_end"))
+    listed(journal)
+    path = live / DAY / f"{RUN}.jsonl"
+    right = path.read_bytes()
+    path.write_bytes(right.replace(b'"p"', b'"q"'))  # as another version might have told it
+    listed(journal)
+    assert path.read_bytes() != right
+    monkeypatch.setattr(module, "RENDERING", module.RENDERING + 1)
+    listed(journal)
+    assert path.read_bytes() == right
+
+
+def test_a_folder_that_is_there_keeps_its_mode(journal: Journal, tmp_path: Path) -> None:
+    """Exporting into one's home or a project closed it for everybody else."""
+    journal.add(event("user_prompt", prompt="p"))
+    out = tmp_path / "project"
+    out.mkdir(mode=0o755)
+    out.chmod(0o755)
+    assert run("export", SESSION, str(out), data=journal.base).exit_code == 0
+    assert stat.S_IMODE(out.stat().st_mode) == 0o755 and stat.S_IMODE((out / DAY).stat().st_mode) == 0o700
+
+
 def test_a_folder_that_another_command_is_at_is_left_to_it(journal: Journal, tmp_path: Path) -> None:
     import sqlite3
 
