@@ -127,8 +127,13 @@ class _Examination:
                 return
         for r in reaches:
             if r.place and r.kind in ("read", "write", "move", "delete") and not r.flags & reach.TAME and is_secret(r.place, self._trace):  # fmt: skip
+                touched = f"a place for secrets was touched: `{r.told}`"
+                if r.kind in ("write", "delete") and metadata.get("verdict") == "allow":
+                    # `cp .env.example .env`, a new key: nothing secret was seen, and no policy minds it.
+                    self._lines.also("secrets_untouched", f"{touched}; the gate let it pass, not counted", number)
+                    continue
                 self._opened.append(number)
-                self._lines.also("secrets_untouched", f"a place for secrets was touched: `{r.told}`", number)
+                self._lines.also("secrets_untouched", touched, number)
                 return
         if metadata.get("output_redacted"):
             self._exposed.append(number)

@@ -257,6 +257,17 @@ def test_secrets(tmp_path: Path) -> None:
     assert "a secret flowed" in findings(found, "secrets_untouched")[1][0]
 
 
+@pytest.mark.parametrize("command", ["cp .env.example .env", "ssh-keygen -t ed25519 -f ~/.ssh/id_new -N ''"])
+def test_making_a_place_for_secrets_touches_none(tmp_path: Path, command: str) -> None:
+    """Setting a project up failed the whole record."""
+    session = started(tmp_path)
+    session.bash(command)
+    found = record(session, tmp_path, 0)
+    assert scores(found)["secrets_untouched"] == 1 and "not counted" in findings(found, "secrets_untouched")[0][0]
+    session.bash("mv .env notes.txt", ran=True, line_data={"verdict": ALLOWED})
+    assert scores(record(session, tmp_path))["secrets_untouched"] == 0
+
+
 def test_secrets_in_the_record_count_half(tmp_path: Path) -> None:
     session = started(tmp_path)
     session.bash("env-report", result_data={"redacted": ["/tool_response"]})
