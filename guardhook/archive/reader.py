@@ -57,27 +57,27 @@ def open_document(data: bytes, *, max_bytes: float = DEFAULT_UNPACK_MAX_BYTES) -
     """
     if len(data) > max_bytes:
         raise TooLargeError(f"{len(data)} bytes, where at most {max_bytes:.0f} are read", max_bytes)
-    return opened(plain.loads(data), max_bytes=max_bytes)
+    return opened(plain.loads(data), max_bytes=max_bytes, parsed=True)
 
 
-def opened(value: object, *, max_bytes: float = DEFAULT_UNPACK_MAX_BYTES) -> Opened:
-    """As `open_document`, of a value that is parsed already."""
+def opened(value: object, *, max_bytes: float = DEFAULT_UNPACK_MAX_BYTES, parsed: bool = False) -> Opened:
+    """As `open_document`, of a value; parsed: it came from `plain.loads`."""
     if not isinstance(value, dict):
         raise UnreadableError("the document is no object")
     format = value.get("format")
     if format is None or (isinstance(format, str) and format.startswith(FAMILY)):
-        return Opened(None, _recording(value, max_bytes, "recording"), format is not None)
+        return Opened(None, _recording(value, max_bytes, parsed, "recording"), format is not None)
     if format != FORMAT:
         raise UnknownFormatError(format)
     check_members(value)
     inner = value["recording"]
     assert isinstance(inner, dict)
-    recording = _recording(inner, max_bytes, "recording.events")
+    recording = _recording(inner, max_bytes, parsed, "recording.events")
     return Opened(value, recording, recording is not inner)
 
 
-def _recording(value: dict[str, object], max_bytes: float, what: str) -> dict[str, object]:
-    found = unpack_recording(value, max_bytes=max_bytes)
+def _recording(value: dict[str, object], max_bytes: float, parsed: bool, what: str) -> dict[str, object]:
+    found = unpack_recording(value, max_bytes=max_bytes, parsed=parsed)
     if not isinstance(found, dict) or not isinstance(found.get("events"), list):
         raise MissingMemberError(what, "the document holds no recording with a list of events")
     return found

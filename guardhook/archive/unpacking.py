@@ -15,14 +15,19 @@ from guardhook.archive.packing import ESC, FAMILY, FORMAT, REF
 
 DEFAULT_UNPACK_MAX_BYTES = 536_870_912
 _CONTAINER = (dict, list)
+_TRIED = 5  # levels: the recording, its lists, their elements and what these hold
 _MARKS = (f'"{REF}"', f'"{ESC}"')
 
+_MARK_BYTES = tuple(mark.encode() for mark in _MARKS)
 
-def unpack_recording(value: object, *, max_bytes: float = DEFAULT_UNPACK_MAX_BYTES, copy: bool = False) -> object:
+
+def unpack_recording(
+    value: object, *, max_bytes: float = DEFAULT_UNPACK_MAX_BYTES, copy: bool = False, parsed: bool = False
+) -> object:
     """The recording that a packed one stands for; anything else is given back as it is.
 
     max_bytes: the most that its plain compact text may take, infinity for trusted input. References to one pooled value give one and the same
-    object, so the result must not be changed unless copy is set. Raises TypeError (max_bytes), PackedRecordingError, PackedRecordingTooLargeError.
+    object, so the result must not be changed unless copy is set. parsed: the value came from `plain.loads`, so that all of it is known to be JSON. Raises TypeError (max_bytes), PackedRecordingError, PackedRecordingTooLargeError.
     """
     if isinstance(max_bytes, bool) or not isinstance(max_bytes, (int, float)) or not max_bytes >= 0:
         raise TypeError(f"max_bytes must be a number of at least 0, not {max_bytes!r}")
@@ -37,7 +42,7 @@ def unpack_recording(value: object, *, max_bytes: float = DEFAULT_UNPACK_MAX_BYT
         raise PackedRecordingError("the packed recording has no list of values")
     if "recording" not in value:
         raise PackedRecordingError("the packed recording has no recording")
-    measure = _Measure(values, max_bytes)
+    measure = _Measure(values, max_bytes, parsed)
     measure.all(value["recording"])
     found = _Build(values, measure.plain).build(value["recording"])
     if copy:
@@ -77,9 +82,10 @@ def literal(node: dict[str, object]) -> dict[str, object]:
 class _Frame:
     """A container being measured. slot: the pooled value that it is, None inside one."""
 
-    __slots__ = ("height", "here", "members", "size", "slot")
+    __slots__ = ("depth", "height", "here", "members", "size", "slot")
 
-    def __init__(self, members: Iterator[object], size: float, slot: int | None, here: int) -> None:
+    def __init__(self, members: Iterator[object], size: float, slot: int | None, here: int, depth: int) -> None:
+        self.depth = depth
         self.members = members
         self.size = size
         self.slot = slot
@@ -90,7 +96,8 @@ class _Frame:
 class _Measure:
     """Sizes and heights of pooled values, each found once."""
 
-    def __init__(self, values: list[object], bound: float) -> None:
+    def __init__(self, values: list[object], bound: float, parsed: bool = False) -> None:
+        self._parsed = parsed
         self._values = values
         self._bound = bound
         self._size: dict[int, float] = {}
@@ -114,7 +121,7 @@ class _Measure:
 
     def _walk(self, root: object, slot: int | None) -> float:
         """Measures a node, and all pooled values that it needs."""
-        top = _Frame(iter((root,)), 0, slot, 0)
+        top = _Frame(iter((root,)), 0, slot, 0, 0)
         if slot is not None:
             self._open.add(slot)
         stack = [top]
@@ -161,8 +168,10 @@ class _Measure:
                     frame.height = max(frame.height, self._height[slot])
                     return None
                 self._open.add(slot)
-                return _Frame(iter((self._values[slot],)), 0, slot, 0)
+                return _Frame(iter((self._values[slot],)), 0, slot, 0, frame.depth)
         found = self._whole(member)
+        if found is None and self._parsed and frame.depth < _TRIED:
+            found = self._unmarked(member)
         if found is not None:
             size, height = found
             self.plain.add(id(member))
@@ -170,11 +179,11 @@ class _Measure:
             frame.height = max(frame.height, height)
             return None
         if isinstance(member, list):
-            return _Frame(iter(member), 1 + max(1, len(member)), None, id(member))
+            return _Frame(iter(member), 1 + max(1, len(member)), None, id(member), frame.depth + 1)
         inner = literal(member)
         size = 1 + max(1, len(inner)) + sum(map(self._key, inner))
         self._over(size)
-        return _Frame(iter(inner.values()), size, None, id(member))
+        return _Frame(iter(inner.values()), size, None, id(member), frame.depth + 1)
 
     def _whole(self, node: dict[str, object] | list[object]) -> tuple[int, int] | None:
         """Size and height of a container without marks whose members are scalars, or objects of scalars: done at once, by C code."""
@@ -194,6 +203,14 @@ class _Measure:
             return plain.size(text), height
         except TypeError as error:
             raise PackedRecordingError(str(error)) from None
+
+    def _unmarked(self, node: dict[str, object] | list[object]) -> tuple[int, int] | None:
+        """Size and height of any container without marks, of a document that is known to be JSON. Tried near the top only, or it would not be linear."""
+        data = plain.encode(node)
+        if any(mark in data for mark in _MARK_BYTES):
+            return None
+        height = plain.height(data)
+        return None if height is None else (len(data), height)
 
     def _kinds(self, node: dict[str, object] | list[object]) -> set[type]:
         try:

@@ -211,11 +211,11 @@ def unpack(file: str, max_bytes: int, output: str | None, force: bool, as_json: 
     with refusals(as_json, file), _no_cycles():
         value = plain.loads(reader.read_bytes(file, max_bytes=max_bytes))
         bare = is_packed_recording(value)
-        document = reader.opened(value, max_bytes=max_bytes) if not bare else None
+        document = reader.opened(value, max_bytes=max_bytes, parsed=True) if not bare else None
         if document is not None and document.envelope is not None:
             value = {**document.envelope, "recording": document.recording}
         else:
-            value = unpack_recording(value, max_bytes=max_bytes)
+            value = unpack_recording(value, max_bytes=max_bytes, parsed=True)
     _document(value, output, force, as_json)
 
 

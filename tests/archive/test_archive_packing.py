@@ -111,6 +111,10 @@ def test_nothing_changes_on_the_way_there_and_back(value: object, times: int) ->
     assert plain.encode(whole) == text  # 51: the input is left alone
     assert plain.encode(there_and_back(whole)) == text
     assert plain_size(found) == len(text)  # 45
+    again = plain.loads(plain.encode(found))
+    assert plain.encode(unpack_recording(again, max_bytes=len(text), parsed=True)) == text
+    with pytest.raises(PackedRecordingTooLargeError):
+        unpack_recording(again, max_bytes=len(text) - 1, parsed=True)
     assert unpack_recording(found, max_bytes=len(text)) is not None
     with pytest.raises(PackedRecordingTooLargeError):
         unpack_recording(found, max_bytes=len(text) - 1)
@@ -257,6 +261,22 @@ def test_depth_by_text_and_by_references() -> None:
         unpack_recording(packed([], deep))
     with pytest.raises(PackedRecordingError):
         unpack_recording(packed([], deep), max_bytes=math.inf)
+
+
+def test_depth_of_parsed_documents_is_exact() -> None:
+    for levels in (1, 5, 23, 24, 25, 500, 999):
+        deep: Any = [{"a": "[[{"}]
+        for _ in range(levels - 1):
+            deep = [deep, "x"]
+        data = plain.encode(deep)
+        assert plain.height(data) in ((levels + 1, None) if levels > 20 else (levels + 1,))
+        assert unpack_recording(packed([], deep), parsed=True) == deep
+        around: Any = {"$gh:ref": 0}
+        for _ in range(999 - levels):
+            around = [around]
+        assert unpack_recording(packed([deep], around), parsed=True) is not None
+        with pytest.raises(PackedRecordingError, match="deeper"):
+            unpack_recording(packed([deep], [around]), parsed=True)
 
 
 def test_references_give_one_object_unless_copied() -> None:
