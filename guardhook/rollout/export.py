@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ AUDIT = "audit"  # the audit trail's file of a day
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
 _FIRST_BYTES = 4 << 20
 _PART = ".part"
+_LEFT_S = 86_400  # whoever wrote it is gone by then
+_swept: set[str] = set()
 
 
 class Written(NamedTuple):
@@ -148,8 +151,10 @@ class Folder:
     def put(self, name: Name, raw_lines: Iterable[bytes]) -> Written:
         """Writes a whole file, or leaves the one that is there when its bytes are the same."""
         day = files.open_folder(name.day, self._fd, create=True)
-        aside = f".{name.run_id}.{os.getpid()}{_PART}"
+        # Not named by the process: in containers they all have the same number, and what a killed one left would stand in the way for good.
+        aside = f".{name.run_id}.{os.urandom(6).hex()}{_PART}"
         try:
+            self._sweep(day, name.day)
             fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=day)
             try:
                 with os.fdopen(fd, "wb", buffering=1 << 20) as file:
@@ -170,6 +175,19 @@ class Folder:
                     os.unlink(aside, dir_fd=day)
         finally:
             os.close(day)
+
+    def _sweep(self, day: int, called: str) -> None:
+        """Removes what commands that were killed left behind, once for each folder of a day."""
+        place = f"{self.path}/{called}"
+        if place in _swept:
+            return
+        _swept.add(place)
+        with os.scandir(day) as found:
+            names = [e.name for e in found if e.name.startswith(".") and e.name.endswith(_PART)]
+        for name in names:
+            with contextlib.suppress(OSError):
+                if time.time() - os.stat(name, dir_fd=day, follow_symlinks=False).st_mtime > _LEFT_S:
+                    os.unlink(name, dir_fd=day)
 
     def _same(self, day: int, name: Name, aside: str, size: int) -> bool:
         try:

@@ -57,7 +57,7 @@ def write_private(path: str, data: bytes) -> None:
     """Puts a file of mode 0600 in place with one rename; nothing is written through a link. Raises OSError."""
     folder, _, name = path.rpartition("/")
     parent = os.open(folder or "/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    aside = f".{name[:200]}.{os.getpid()}.part"
+    aside = f".{name[:200]}.{os.urandom(6).hex()}.part"
     try:
         with contextlib.suppress(FileNotFoundError):
             files.check(os.stat(name, dir_fd=parent, follow_symlinks=False), name)

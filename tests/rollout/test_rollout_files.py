@@ -380,6 +380,22 @@ def test_a_folder_that_is_there_keeps_its_mode(journal: Journal, tmp_path: Path)
     assert stat.S_IMODE(out.stat().st_mode) == 0o755 and stat.S_IMODE((out / DAY).stat().st_mode) == 0o700
 
 
+def test_what_a_killed_command_left_stands_in_nobody_s_way(journal: Journal, tmp_path: Path) -> None:
+    """Its file was named by the process' number: a command with the same number, as in every container, could never write the run again."""
+    journal.add(event("user_prompt", prompt="p"))
+    day = tmp_path / "out" / DAY
+    day.mkdir(parents=True)
+    left, fresh = day / f".{RUN}.{os.getpid()}.part", day / f".{RUN}.abc.part"
+    left.write_text("half")
+    fresh.write_text("half")
+    os.utime(left, (1, 1))
+    assert run("export", SESSION, str(tmp_path / "out"), data=journal.base).exit_code == 0
+    assert sorted(p.name for p in day.iterdir()) == [
+        fresh.name,
+        f"{RUN}.jsonl",
+    ]  # a fresh one may be somebody's who writes now
+
+
 def test_a_folder_that_another_command_is_at_is_left_to_it(journal: Journal, tmp_path: Path) -> None:
     import sqlite3
 
