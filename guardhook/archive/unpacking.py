@@ -27,7 +27,8 @@ def unpack_recording(
     """The recording that a packed one stands for; anything else is given back as it is.
 
     max_bytes: the most that its plain compact text may take, infinity for trusted input. References to one pooled value give one and the same
-    object, so the result must not be changed unless copy is set. parsed: the value came from `plain.loads`, so that all of it is known to be JSON. Raises TypeError (max_bytes), PackedRecordingError, PackedRecordingTooLargeError.
+    object, so the result must not be changed unless copy is set. parsed: the value came from `plain.loads`, so that all of it is known
+    to be JSON. Raises TypeError (max_bytes), PackedRecordingError, PackedRecordingTooLargeError.
     """
     if isinstance(max_bytes, bool) or not isinstance(max_bytes, (int, float)) or not max_bytes >= 0:
         raise TypeError(f"max_bytes must be a number of at least 0, not {max_bytes!r}")
