@@ -29,6 +29,15 @@ _BUILT_IN = {preset.name: preset for preset in presets.DETERMINISTIC}
 NAMES = (*_BUILT_IN, SAFETY_RECORD, *AI_PRESETS)
 
 
+class _Bar(reading.Number):
+    """The bar. Elsewhere an empty number is 0; here that would be a gate which an unset variable leaves open."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float | int:
+        if isinstance(value, str) and not value.strip():
+            self.fail("needs a number between 0 and 1", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command("eval")
 @click.argument("trace_id", metavar="[TRACE]", required=False)
 @click.option("--preset", "chosen", multiple=True, metavar="NAME", help=f"One of {', '.join(NAMES)}. Can be repeated.")
@@ -49,7 +58,7 @@ NAMES = (*_BUILT_IN, SAFETY_RECORD, *AI_PRESETS)
 @click.option(
     "--max-cost", type=reading.Number(least=0, whole=False), metavar="DOLLARS", help="Send nothing that may cost more."
 )
-@click.option("--fail-under", type=reading.Number(least=0, most=1, whole=False), metavar="SCORE", help="Many runs: what each evaluator's average has to reach (0 to 1).")  # fmt: skip
+@click.option("--fail-under", type=_Bar(least=0, most=1, whole=False), metavar="SCORE", help="Many runs: what each evaluator's average has to reach (0 to 1).")  # fmt: skip
 @reading.filters
 @click.option("--junit", metavar="FILE", help="Write a JUnit file as well.")
 @reading.as_json

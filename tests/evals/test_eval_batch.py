@@ -167,6 +167,12 @@ def test_progress_on_a_terminal(data: Path, tmp_path: Path) -> None:
     assert done.returncode == 0 and "evaluating [" in shown and "0/2" in shown and shown.endswith("\r\x1b[K")
 
 
+@pytest.mark.parametrize("bar", ["", " ", "nan", "-0.1", "80", "0,8"])
+def test_a_bar_that_is_none(data: Path, bar: str) -> None:
+    """`--fail-under "$BAR"` with BAR unset was a bar of 0, which everything reaches."""
+    assert "--fail-under" in refused(run(data, "--agent", "a", *S, "--fail-under", bar, "--json"), 2)["error"]
+
+
 def test_junit(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "out.xml"
     assert run(data, "--agent", "a", *S, "--junit", str(path)).exit_code == 1
