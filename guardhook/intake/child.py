@@ -14,6 +14,7 @@ import select
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -21,7 +22,7 @@ from typing import Protocol
 POLL_SECONDS = 0.2
 _DEADLY = (signal.SIGTERM, signal.SIGHUP)  # after which a program that goes on is killed
 _OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
-_PASSED_ON = (*_OF_TERMINALS, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+_PASSED_ON = (*_OF_TERMINALS, signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2)
 _STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 # Python ignores these two; the program must not inherit that.
 _PYTHONS = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -166,19 +167,29 @@ class _Inbox(Protocol):
 
 
 class _Waited:
-    """Signals are blocked and asked for, which also tells who sent them."""
+    """Signals are blocked and asked for, which also tells who sent them.
+
+    Waiting has no limit of time: CPython's sigtimedwait makes up a signal when this process was stopped (Ctrl-Z) while it waited. A SIGCHLD from time to time ends it.
+    """
 
     def __init__(self, numbers: set[int]) -> None:
         self._numbers = numbers
+        self._over = threading.Event()
         self.mask: set[int] | None = set(signal.pthread_sigmask(signal.SIG_BLOCK, numbers))
+        self._ticking = threading.Thread(target=self._tick, daemon=True)
+        self._ticking.start()
+
+    def _tick(self) -> None:
+        while not self._over.wait(POLL_SECONDS):
+            os.kill(os.getpid(), signal.SIGCHLD)
 
     def wait(self, seconds: float) -> tuple[int, bool] | None:
-        info = signal.sigtimedwait(self._numbers, seconds)
-        if info is None:
-            return None
+        info = signal.sigwaitinfo(self._numbers)
         return info.si_signo, info.si_code == _SI_KERNEL and info.si_signo in _OF_TERMINALS
 
     def close(self) -> None:
+        self._over.set()
+        self._ticking.join()
         while signal.sigtimedwait(self._numbers, 0) is not None:
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, self.mask or set())

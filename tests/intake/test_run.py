@@ -258,7 +258,7 @@ def test_a_channel_that_is_something_else_is_not_read(tmp_path: Path) -> None:
 TRAP = """
 import os, signal, sys, time
 got = []
-for name in ("INT", "TERM", "HUP", "QUIT", "USR1"):
+for name in ("INT", "TERM", "HUP", "QUIT", "ALRM"):
     signal.signal(getattr(signal, "SIG" + name), lambda n, f: (got.append(n), os.write(1, f"got {n}\\n".encode())))
 os.write(1, f"ready {os.getpid()}\\n".encode())
 while not os.path.exists("stop"):
@@ -293,7 +293,7 @@ class Started:
         return self.process.returncode
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM])
 def test_signals_to_the_wrapper_are_passed_on_once(tmp_path: Path, number: signal.Signals) -> None:
     started = Started(tmp_path, TRAP, "--grace", "0")
     os.kill(started.process.pid, number)
@@ -309,6 +309,20 @@ def test_a_program_that_goes_on_after_sigterm_is_killed(tmp_path: Path) -> None:
     assert started.over() == 137 and b"got 15" in started.out
     trace, _ = only(tmp_path / "d")
     assert (trace.status, trace.metadata["signal"]) == ("failed", "SIGKILL")
+
+
+def test_a_wrapper_that_was_stopped_for_a_while_goes_on(tmp_path: Path) -> None:
+    """Stopped longer than a look takes, at whatever it did just then: no signal is made up, and none is lost."""
+    started = Started(tmp_path, TRAP, "--grace", "0")
+    for _ in range(4):
+        os.kill(started.process.pid, signal.SIGSTOP)
+        time.sleep(child.POLL_SECONDS * 1.2)
+        os.kill(started.process.pid, signal.SIGCONT)
+        time.sleep(0.02)
+    os.kill(started.process.pid, signal.SIGTERM)
+    assert started.line("got") == "got 15\n"
+    (tmp_path / "stop").touch()
+    assert started.over() == 1, started.err  # as many as it got
 
 
 def test_signal_settings_are_the_callers(tmp_path: Path) -> None:
