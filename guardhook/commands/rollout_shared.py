@@ -99,7 +99,8 @@ def from_store(store: Store, folders: Folders, name: str, as_json: bool) -> Roll
     try:
         return load_lines(lines(render(folders, ref, options=options(settings(folders, as_json), as_json))), ref.run_id)
     except RolloutError as error:
-        fail(error.message, code=1, as_json=as_json)
+        hints = ["`guardhook rollout export RUN DIR --by turn` makes a rollout of each of its turns"]
+        fail(f"{ref.run_id} as a rollout: {error.reason}", hints=hints, code=1, as_json=as_json)
 
 
 def digest(folders: Folders, ref: RunRef, as_json: bool) -> str:

@@ -14,6 +14,7 @@ from guardhook.core.folders import Folders
 from guardhook.core.verdict import RANK
 from guardhook.journal import line
 from guardhook.policy.compiled import Compiled
+from guardhook.rollout import limits
 from guardhook.rollout.canonical import DRIFT, canonical, equal, sorted_json
 from guardhook.rollout.compare import diff, score
 from guardhook.rollout.export import lines as encoded
@@ -21,7 +22,7 @@ from guardhook.rollout.lines import Event as Rendered
 from guardhook.rollout.load import Event, Rollout, RolloutError, load_lines, outcome
 from guardhook.rollout.options import Options
 from guardhook.rollout.rejudge import Again, Rejudge
-from guardhook.rollout.render import Renderer, lines_of
+from guardhook.rollout.render import Renderer, lines_of, render
 from guardhook.rollout.runs import RunRef, find
 from guardhook.rollout.simulate import Result, simulate, text_of
 from guardhook.store.errors import NotFound
@@ -96,6 +97,11 @@ def measure(
     strict: changes that are owed to files on this machine count as well. Raises StoreError, DriftError.
     """
     options = options or Options()
+    # Judging costs far more than counting, so that of a run which is surely or probably too long comes first.
+    if (ref.last_seq - ref.first_seq) * 4 > limits.EVENTS:
+        for number, _ in enumerate(render(folders, ref, options=options)):
+            if number >= limits.EVENTS:
+                raise _too_many(ref)
     rejudge = Rejudge(folders, main)
     policy = Policies(rejudge.policy_set)
     old, new = Renderer(ref, options), Renderer(ref, options)
@@ -106,6 +112,8 @@ def measure(
     for item in lines_of(folders, ref):
         then = old.feed(item)
         before.extend(then)
+        if len(before) > limits.EVENTS:
+            raise _too_many(ref)
         if item.data.get("run") != ref.run_id:
             new.feed(item)
             continue
@@ -134,6 +142,10 @@ def measure(
         raise DriftError(error.message) from None
     gaps = original.gaps if original is not None else []
     return Drift(ref.run_id, simulate(first, gaps), {**compare(first, second), "unevaluable": unevaluable}, policy)
+
+
+def _too_many(ref: RunRef) -> DriftError:
+    return DriftError(f"{ref.run_id} has more than the {limits.EVENTS} events that a rollout may have")
 
 
 def of_rollout(folders: Folders, rollout: Rollout, main: Compiled, *, strict: bool = False) -> Drift:

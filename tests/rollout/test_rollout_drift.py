@@ -306,3 +306,23 @@ def test_mistakes(base: Path, tmp_path: Path) -> None:
         result = run("drift", *words, data=base)
         assert result.exit_code == status and isinstance(result.exception, SystemExit), (words, result.output)
     assert explicit(str(base)).journal
+
+
+def test_a_run_of_more_events_than_a_rollout_may_have_is_refused_before_it_is_judged(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was judged and held in memory to its end, and then refused by a line number of a file that nobody has."""
+    from guardhook.rollout import drift, limits
+
+    journal.add(event("user_prompt", prompt="p"), *(event("notification") for _ in range(30)))
+    monkeypatch.setattr(limits, "EVENTS", 20)
+
+    class Judged(drift.Rejudge):
+        def line(self, data: dict[str, object]) -> drift.Again:
+            raise AssertionError("it was judged")
+
+    monkeypatch.setattr(drift, "Rejudge", Judged)
+    result = run("drift", SESSION, data=journal.base)
+    assert result.exit_code == 1 and "more than the 20 events" in result.stderr and "line" not in result.stderr
+    result = run("simulate", SESSION, data=journal.base)
+    assert result.exit_code == 1 and "--by turn" in result.stderr and "line 21" not in result.stderr
