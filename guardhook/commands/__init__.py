@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import ClassVar
 
 import click
 
@@ -67,8 +68,30 @@ def _tame(error: click.UsageError) -> click.UsageError:
     return click.UsageError(printable(error.format_message(), 4000), error.ctx)
 
 
-class LazyGroup(click.Group):
-    """Looks commands up in TABLE, so that one command never pays for the imports of another."""
+class Table(click.Group):
+    """A group whose commands stand in a table, so that one never pays for the imports of another."""
+
+    table: ClassVar[dict[str, tuple[str, str]]]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        row = self.table.get(cmd_name)
+        if row is None:
+            return None
+        command: click.Command = importlib.import_module(f"guardhook.commands.{row[0]}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.table[name][1]) for name in self.list_commands(ctx)])
+
+
+class Program(Table):
+    """All commands. What none of them understood is told as one harmless line, or as JSON where that is wanted."""
+
+    table = TABLE
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[_JSON] = "--json" in args
@@ -80,29 +103,15 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except click.UsageError as error:  # words that no command understood: told as every other error is
+        except click.UsageError as error:
             if not ctx.meta.get(_JSON):
                 raise _tame(error) from None
             from guardhook.commands.output import fail
 
             fail(error.format_message(), as_json=True)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(TABLE)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        row = TABLE.get(cmd_name)
-        if row is None:
-            return None
-        command: click.Command = importlib.import_module(f"guardhook.commands.{row[0]}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, TABLE[name][1]) for name in self.list_commands(ctx)])
-
-
-@click.command(cls=LazyGroup, name="guardhook", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=Program, name="guardhook", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="guardhook")
 def main() -> None:
     """A gate and a flight recorder for coding agents."""

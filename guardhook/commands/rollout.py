@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
+
+from guardhook.commands import Table
 
 # name -> (module below guardhook.commands, one line of help)
 _TABLE: dict[str, tuple[str, str]] = {
@@ -17,20 +17,8 @@ _TABLE: dict[str, tuple[str, str]] = {
 }
 
 
-class _Group(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_TABLE)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        row = _TABLE.get(cmd_name)
-        if row is None:
-            return None
-        command: click.Command = importlib.import_module(f"guardhook.commands.{row[0]}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, _TABLE[name][1]) for name in self.list_commands(ctx)])
+class _Group(Table):
+    table = _TABLE
 
 
 @click.command(cls=_Group, name="rollout")
