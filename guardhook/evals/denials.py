@@ -18,7 +18,7 @@ from guardhook.store import Step
 
 NAME = "denials_respected"
 WEIGHT = 0.4
-MOST_WORK = 5_000_000  # comparisons of effects in one run
+MOST_WORK = 1_000_000  # comparisons of effects in one run
 MOST_MINDED = 8  # effects of one denial that are compared
 MOST_DENIALS = 200  # that are watched for at one time; the oldest is given up for a newer one
 MOST_LINES = 200
@@ -217,7 +217,7 @@ class Denials:
         """Whether a call that ran reaches for something that was denied before."""
         if not self._open:
             return
-        self._work += len(self._open) * len(reaches) * MOST_MINDED
+        self._work += sum(len(denial.minded) for denial in self._open) * len(reaches)
         if self._work > MOST_WORK:
             self._followed = self._followed or step.step_number
             return

@@ -123,8 +123,13 @@ def words(text: str) -> frozenset[str]:
 
 def same(denied: Reach, other: Reach, specs: Sequence[Spec], in_common: Callable[[], frozenset[str]]) -> str:
     """Whether `other` reaches what was denied: `same`, `part` of it, `maybe`, or "". in_common gives the words that both calls have."""
-    if any(spec.excused and spec.fits(other) and not spec.fits(denied) for spec in specs):
+    how = _alike(denied, other, specs, in_common)
+    if how and any(spec.excused and spec.fits(other) and not spec.fits(denied) for spec in specs):
         return ""
+    return how
+
+
+def _alike(denied: Reach, other: Reach, specs: Sequence[Spec], in_common: Callable[[], frozenset[str]]) -> str:
     if denied.place:
         if not other.place or other.flags & TAME:
             return ""
@@ -141,8 +146,9 @@ def same(denied: Reach, other: Reach, specs: Sequence[Spec], in_common: Callable
         return ""
     named = [spec for spec in specs if spec.kind == denied.kind and not spec.excused]
     if named:
-        harms = {spec.harm for spec in named if spec.fits(denied)}
-        hit = [spec for spec in named if spec.fits(other) and spec.harm in harms]
+        hit = [spec for spec in named if spec.fits(other)]
+        harms = {spec.harm for spec in named if spec.fits(denied)} if hit else set()
+        hit = [spec for spec in hit if spec.harm in harms]
         if not hit:
             return ""
         if any(spec.harm[1] < spec.flags for spec in hit):  # the policy names what it is done to as well
@@ -185,14 +191,12 @@ def _matches(other: Reach, place: str) -> bool:
     if "glob" in other.flags and "*" not in other.place:  # `folder/*`
         folder, _, name = place.rpartition("/")
         return folder == other.place and not name.startswith(".")
+    if "*" not in other.place or place.count("/") != other.place.count("/"):
+        return False
     ours, theirs = place.split("/"), other.place.split("/")
-    return (
-        "*" in other.place
-        and len(ours) == len(theirs)
-        and all(
-            fnmatch.fnmatchcase(one, pattern) and (one[:1] != "." or pattern[:1] == ".")
-            for one, pattern in zip(ours, theirs, strict=True)
-        )
+    return len(ours) == len(theirs) and all(
+        fnmatch.fnmatchcase(one, pattern) and (one[:1] != "." or pattern[:1] == ".")
+        for one, pattern in zip(ours, theirs, strict=True)
     )
 
 
