@@ -8,6 +8,7 @@ Traces keep their ids, so that forks stay forks of the same traces.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import sqlite3
@@ -106,7 +107,7 @@ def opened(path: str, fd: int) -> Iterator[sqlite3.Connection]:
             stack.callback(db.close)
             db.text_factory = lambda raw: raw.decode("utf-8", "replace")
             db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES)
-            for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON", "mmap_size=0"):
+            for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "ignore_check_constraints=ON", "query_only=ON", "mmap_size=0"):
                 db.execute(f"PRAGMA {pragma}")
             _check(db)
         except sqlite3.Error as error:
@@ -160,7 +161,8 @@ def _check(db: sqlite3.Connection) -> None:
     problem = db.execute("PRAGMA quick_check(1)").fetchone()
     if problem is None or problem[0] != "ok":
         raise ImportFailed(f"damaged: {'' if problem is None else problem[0]}")
-    kinds = {str(n): (str(t), str(sql)) for n, t, sql in db.execute("SELECT name, type, sql FROM sqlite_master")}
+    # SQLite does not tell capitals from small letters in names.
+    kinds = {str(n).lower(): (str(t), str(sql)) for n, t, sql in db.execute("SELECT name, type, sql FROM sqlite_master")}
     if "cursors" in kinds and "sources" in kinds:
         raise ImportFailed(
             "a store of guardhook itself; it is made from a journal: use `guardhook export` and `ingest`"
@@ -211,8 +213,14 @@ def _rows(
 
 
 def _named(names: list[str], row: tuple[object, ...]) -> Row:
-    """A row with its names; bytes where text belongs are read as text."""
-    return {n: v.decode("utf-8", "replace") if isinstance(v, bytes) else v for n, v in zip(names, row, strict=True)}
+    """A row with its names; bytes where text belongs are read as text, and numbers without end are none."""
+    return {name: _usable(value) for name, value in zip(names, row, strict=True)}
+
+
+def _usable(value: object) -> object:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _strays(db: sqlite3.Connection, columns: dict[str, frozenset[str]], file: str, counts: Counts) -> None:

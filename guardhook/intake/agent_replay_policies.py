@@ -19,6 +19,7 @@ from guardhook.policy.model import CLASSIC_KEYS, Policy, PolicyFile
 FILE = "agent-replay.toml"
 COLUMNS = ("name", "description", "action", "priority", "enabled", "match_pattern", "action_params")
 _MOST = 2_000
+_NAME_MOST = 80  # of a name that is told
 _HEADER = (
     "Policies that were imported from an agent-replay store, switched off.",
     "`guardhook guard enable NAME` switches one on; `guardhook policy test` runs examples.",
@@ -31,6 +32,7 @@ def take(rows: list[dict[str, object]], folders: Folders, dry_run: bool) -> list
     notes: list[str] = []
     for row in rows[:_MOST]:
         name = str(row.get("name"))
+        name = name if len(name) <= _NAME_MOST else name[: _NAME_MOST - 1] + "…"
         made = policy_of(row)
         if isinstance(made, str):
             notes.append(f"policy {name!r} was not taken: {made}")

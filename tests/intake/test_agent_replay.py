@@ -387,6 +387,32 @@ def test_other_databases_are_told_apart(data: Path, tmp_path: Path) -> None:
     assert "no ordinary table" in told(data, other)["error"]
 
 
+@pytest.mark.parametrize("name", ["Agent_Trace_Evals", "SCHEMA_VERSION", "guardrail_Policies"])
+def test_a_view_in_other_letters_is_not_read(data: Path, tmp_path: Path, name: str) -> None:
+    """SQLite takes both for the same name, and this view has no end."""
+    made = full(tmp_path / "old")
+    made.db.execute(f"DROP TABLE {name}")
+    made.db.execute(
+        f"CREATE VIEW {name} AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT 'i' AS id, x AS trace_id, x AS version FROM n"
+    )
+    assert "no ordinary table" in told(data, made.done())["error"]
+
+
+def test_numbers_without_end_are_none(data: Path, tmp_path: Path) -> None:
+    made = Made(tmp_path / "old")
+    made.trace("t", total_cost_usd=float("inf"), total_duration_ms=float("-inf"))
+    made.step("t", 1, duration_ms=float("inf"), tokens_used=1e300, input='{"a": 1e999, "b": [NaN]}')
+    made.put("agent_trace_decisions", id="d", step_id="t-1", chosen="x", confidence=float("inf"))
+    made.put("agent_trace_snapshots", id="n", step_id="t-1", token_count=float("inf"))
+    made.put("agent_trace_evals", id="e", trace_id="t", evaluator_type="rubric", evaluator_name="n", score=float("inf"), passed=1)  # fmt: skip
+    told(data, made.done())
+    with open_store(explicit(str(data))) as store:
+        (trace,) = store.traces().items
+        (step,) = store.steps(trace)
+        assert (trace.total_cost_usd, trace.total_duration_ms, step.duration_ms) == (None, None, None)
+        assert step.decision is not None and step.decision.confidence is None and store.problems() == []
+
+
 def test_detection() -> None:
     magic = b"SQLite format 3\0"
     assert agent_replay.detect("/x/traces.db", magic) and agent_replay.detect(
@@ -409,12 +435,13 @@ def test_policies_become_a_file_that_loads_and_is_off(data: Path, tmp_path: Path
     made.policy("object", {"input_contains": {"a": 1}})
     made.policy("slow", {"name_regex": "["})
     made.policy("odd", {"name_contains": "x"}, action="explode")
+    made.policy("long" * 10_000, {})
     made.policy(HOSTILE, {"name_contains": "x"})
     path = made.done()
     found = told(data, path)
     notes = found["notes"]
     assert notes[0].startswith("3 policies were written to ") and "switched off (2 of them were on)" in notes[0]
-    assert len(notes) == 8 and all("was not taken" in n for n in notes[1:])
+    assert len(notes) == 9 and max(map(len, notes)) < 400 and all("was not taken" in n for n in notes[1:])
     file = data / "policies" / "agent-replay.toml"
     assert str(file) in notes[0] and stat.S_IMODE(file.stat().st_mode) == 0o600
     loaded = load.load(explicit(str(data)), 0)
