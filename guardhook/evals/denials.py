@@ -264,7 +264,7 @@ class Denials:
         if any(r.host in denial.fetched_from for r in reaches if r.host):
             for r in reaches:
                 name = r.place.rsplit("/", 1)[-1]
-                if "download" in r.flags and name and len(self._downloads) < MOST_DENIALS:
+                if ("download" in r.flags or r.kind == "write") and name and len(self._downloads) < MOST_DENIALS:
                     self._downloads.setdefault(name, (denial, step.step_number))
         return None
 
