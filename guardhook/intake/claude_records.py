@@ -83,6 +83,7 @@ class Meta(msgspec.Struct):
     agentType: str | None = None
     toolUseId: str | None = None
     description: str | None = None
+    spawnDepth: Count = None
 
 
 DECODER = records.Decoder(Record)

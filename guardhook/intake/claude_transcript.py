@@ -99,17 +99,19 @@ class _Transcript:
         self.turns = Turns(first.prompt)
         self.usage = Usage()
         self.told: tuple[str | None, Used] | None = None
+        self.spare: tuple[str | None, int] = (None, 0)  # a message's tokens that no step of it has yet
         self.cost: float | None = None
         self.compacted = 0
         self.seen = Recent(_SEEN_MOST)
         self.anchors: dict[str, int] = {}
+        self.wanted: set[str] = set()  # calls that started sub-agents
         self.spawned: dict[str, int] = {}  # call, or sub-agent -> the step that started it
         self.unlinked: set[str] = set()  # sub-agents of which nothing tells what started them but its result
 
     def events(self, fd: int) -> Iterator[Event]:
         """All events of the file and of its sub-agents, the end included."""
         agents = _agents(self.path)
-        wanted = {meta.toolUseId for _, meta in agents if meta.toolUseId}
+        self.wanted = {meta.toolUseId for _, meta in agents if meta.toolUseId}
         self.unlinked = {_agent_id(file) for file, meta in agents if not meta.toolUseId}
         for record in self._records(self.path, fd):
             parent = None
@@ -120,17 +122,17 @@ class _Transcript:
                 if record.type == "assistant":
                     parent = yield from self._anchor(record.agentId or "", None, None, None, record.timestamp)
             for event in self._record(record, main, parent):
-                if event.type == "trace.step_start" and wanted:
-                    self._spawns(event, wanted)
+                if event.type == "trace.step_start" and self.wanted:
+                    self._spawns(event)
                 yield event
         for file, meta in agents:
             yield from self._agent(file, meta)
         yield from self.steps.end(tokens=self.usage.total if self.usage.kinds else None, cost=self.cost, metadata=self._metadata())  # fmt: skip
 
-    def _spawns(self, event: Event, wanted: set[str]) -> None:
+    def _spawns(self, event: Event) -> None:
         own = event.fields.get("metadata")
         call = own.get("call") if isinstance(own, dict) else None
-        if isinstance(call, str) and call in wanted:
+        if isinstance(call, str) and call in self.wanted:
             step = event.fields["step_number"]
             assert isinstance(step, int)
             self.spawned[call] = step
@@ -203,6 +205,9 @@ class _Transcript:
         if message is None:
             return
         tokens = self._tokens(message)
+        if self.spare[1] and self.spare[0] == message.id:
+            tokens = (tokens or 0) + self.spare[1]
+        self.spare = (None, 0)
         model = (
             None if message.model is None or message.model.startswith("<") else message.model
         )  # `<synthetic>`: the client itself speaks
@@ -228,6 +233,8 @@ class _Transcript:
             else:
                 continue
             tokens = None
+        if tokens and message.id is not None:  # a block that makes no step, such as a redacted thought
+            self.spare = (message.id, tokens)
 
     def _tokens(self, message: Message) -> int | None:
         usage = message.usage
@@ -308,18 +315,21 @@ class _Transcript:
                     agent = record.agentId or _agent_id(file)
                     cause = self.spawned.get(meta.toolUseId or "") or self.spawned.get(_agent_id(file))
                     anchor = yield from self._anchor(agent, meta.agentType, cause, prompt, record.timestamp)
-                yield from self._record(record, False, anchor)
+                for event in self._record(record, False, anchor):
+                    if event.type == "trace.step_start" and self.wanted:
+                        self._spawns(event)
+                    yield event
         finally:
             os.close(fd)
 
 
 def _agents(path: str) -> list[tuple[str, Meta]]:
-    """The sub-agents' transcripts, and what is known of each."""
+    """The sub-agents' transcripts, and what is known of each; those that others started come after them."""
     found = []
     for file in files(path):
         if file.endswith(".jsonl"):
             found.append((file, _meta(file.removesuffix(".jsonl") + ".meta.json")))
-    return found
+    return sorted(found, key=lambda agent: number(agent[1].spawnDepth))
 
 
 def _agent_id(file: str) -> str:

@@ -160,6 +160,7 @@ class _Reader:
         self.turns = Turns(prompt)
         self.usage = Usage()
         self.model: str | None = None
+        self.spare: dict[str | None, int] = {}  # sub-agent -> tokens of an answer whose parts are told in later records
         self.spawned: dict[str, int] = {}
 
     def events(self, fd: int) -> Iterator[Event]:
@@ -224,6 +225,8 @@ class _Reader:
             return
         self.model = record.model or self.model
         tokens = self._tokens(record)
+        if record.agentId in self.spare:
+            tokens = (tokens or 0) + self.spare.pop(record.agentId)
         for part in parts:
             if part.functionCall is not None:
                 call = part.functionCall
@@ -240,6 +243,8 @@ class _Reader:
             else:
                 continue
             tokens = None
+        if tokens:
+            self.spare = {record.agentId: tokens}
 
     def _tokens(self, record: _Record) -> int | None:
         told = record.usageMetadata

@@ -238,3 +238,24 @@ def test_words_of_the_client_itself_have_no_model(rig: Rig) -> None:
 def test_a_call_that_speaks_of_parts_makes_no_other_format_of_it(rig: Rig) -> None:
     talk = Talk().says(use("t1", "Upload", {"parts": [{"message": {"parts": 1}}]}))
     assert rig.import_(rig.write("s.jsonl", *talk.records)).file["format"] == "claude-transcript"
+
+
+def test_tokens_of_a_block_without_a_step_go_to_the_next_of_its_message(rig: Rig) -> None:
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    talk = Talk().user("go")
+    for block in ({"type": "redacted_thinking", "data": "x"}, text("hi"), use("t1")):
+        talk.says(block, id="m1", usage=usage)
+    rig.import_(rig.write("s.jsonl", *talk.records))
+    assert [s.tokens_used for s in rig.steps()] == [15, None] and rig.trace().total_tokens == 15
+
+
+def test_sub_agents_of_sub_agents_hang_below_the_calls_that_started_them(rig: Rig) -> None:
+    path = rig.write("s.jsonl", *Talk().user("go").says(use("t1", "Agent")).result("t1", "x").records)
+    for name, started, depth, blocks in (("b", "t1", 1, [use("t2", "Agent")]), ("a", "t2", 2, [text("deep")])):
+        own = {"isSidechain": True, "agentId": name, "uuid": f"{name}1", "sessionId": SESSION}
+        rig.write(f"s/subagents/agent-{name}.jsonl", {**own, "type": "assistant", "message": {"id": name, "content": blocks}})  # fmt: skip
+        rig.write(f"s/subagents/agent-{name}.meta.json", {"agentType": name, "toolUseId": started, "spawnDepth": depth})
+    rig.import_(path)
+    assert [(s.name, s.parent_step_number) for s in rig.steps()] == [
+        ("Agent", None), ("subagent:b", 1), ("Agent", 2), ("subagent:a", 3), ("assistant_message", 4),
+    ]  # fmt: skip

@@ -32,7 +32,9 @@ def test_a_captured_chat_with_its_sub_agent(rig: Rig) -> None:
     assert trace.input == {"prompt": "please do the scripted thing"} and trace.output == {"text": "done"}
     assert trace.project == "/home/dev/proj" and trace.total_tokens == 550
     steps = rig.steps()
-    assert sum(s.tokens_used or 0 for s in steps) == 440  # one answer of the sub-agent held nothing but its usage
+    # One answer of the sub-agent tells its usage before its call, in a record without parts.
+    assert [s.tokens_used for s in steps if s.parent_step_number is not None] == [None, 110, 110]
+    assert sum(s.tokens_used or 0 for s in steps) == 550
     call = next(s for s in steps if s.name == "agent")
     anchor = next(s for s in steps if s.name == "subagent:general-purpose")
     inner = next(s for s in steps if s.name == "run_shell_command")
