@@ -114,14 +114,12 @@ def _with(data: dict[str, object], **changes: object) -> dict[str, object]:
 class _Judge(Judge):
     """As backtest judges, with the session's marks, and with effects and facts in the result."""
 
-    _person: tuple[str, str] | None = None  # looked up once: asking the user database may take a millisecond
-
     def judge(
         self, main: Compiled, event: Event, data: dict[str, object], marked: dict[str, str], *, disk: bool = True
     ) -> tuple[Verdict, list[Effect], Facts]:
-        from guardhook.gate import hook, roots
         from guardhook.gate import judge as gate
-        from guardhook.gate.facts import as_named, facts_of, person
+        from guardhook.gate import roots
+        from guardhook.gate.facts import as_named
 
         pinned = data.get("root")
         current = roots.find_root(event.cwd)
@@ -131,12 +129,10 @@ class _Judge(Judge):
             if one is not None:
                 sets.append(one)
         root_ = pinned if isinstance(pinned, str) else current
-        if self._person is None:
-            self._person = person()
-        home, user = self._person
-        facts: Facts = facts_of(self._folders, root_, event.cwd, hook.PROGRAM, marked)
-        facts.home, facts.user = home.rstrip("/") or "/", user
+        facts = self.facts(root_, event.cwd, marked)
         if not disk:
-            facts = Facts(home=home, user=user, project_root=as_named(root_, event.cwd), guard_paths=facts.guard_paths)
+            facts = Facts(
+                home=facts.home, user=facts.user, project_root=as_named(root_, event.cwd), guard_paths=facts.guard_paths
+            )
         verdict, effects = gate.decide(sets, event, facts, allow_empty=True)
         return verdict, effects, facts

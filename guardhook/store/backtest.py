@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from guardhook.analysis.facts import Facts
 from guardhook.core.event import Event
 from guardhook.core.folders import Folders
 from guardhook.core.verdict import RANK, Verdict
@@ -281,11 +282,11 @@ class Judge:
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
         self._projects: dict[str, Compiled | None] = {}
+        self._person: tuple[str, str] | None = None
 
     def __call__(self, main: Compiled, event: Event, data: dict[str, object]) -> Verdict:
-        from guardhook.gate import hook, roots
         from guardhook.gate import judge as gate
-        from guardhook.gate.facts import facts_of
+        from guardhook.gate import roots
 
         pinned = data.get("root")
         current = roots.find_root(event.cwd)
@@ -294,8 +295,20 @@ class Judge:
             one = self._project(root) if isinstance(root, str) else None
             if one is not None:
                 sets.append(one)
-        facts = facts_of(self._folders, pinned if isinstance(pinned, str) else current, event.cwd, hook.PROGRAM, {})
+        facts = self.facts(pinned if isinstance(pinned, str) else current, event.cwd, {})
         return gate.decide(sets, event, facts, allow_empty=True)[0]
+
+    def facts(self, root: str | None, cwd: str | None, marked: dict[str, str]) -> Facts:
+        """What the hook would know of the disk. The user database is asked once for all calls: that may take a millisecond each time."""
+        from guardhook.gate import hook
+        from guardhook.gate.facts import facts_of, person
+
+        if self._person is None:
+            home, user = person()
+            self._person = home.rstrip("/") or "/", user
+        facts: Facts = facts_of(self._folders, root, cwd, hook.PROGRAM, marked)
+        facts.home, facts.user = self._person
+        return facts
 
     def _project(self, root: str) -> Compiled | None:
         if root not in self._projects:

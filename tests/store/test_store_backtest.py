@@ -121,6 +121,26 @@ def test_since_and_project_narrow(journal: Journal, tmp_path: Path) -> None:
     assert report(journal, *words, "--project", "/home/user/project")["calls"] == 1
 
 
+def test_the_user_database_is_asked_once_for_all_calls(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was asked for every call whose policies want to know the home folder, about a millisecond each."""
+    import pwd
+
+    asked: list[int] = []
+    real = pwd.getpwuid
+
+    def counted(number: int) -> pwd.struct_passwd:
+        asked.append(number)
+        return real(number)
+
+    for number in range(20):
+        journal.add(bash(f"rm -rf ~/x{number}", str(number)))
+    monkeypatch.setattr(pwd, "getpwuid", counted)
+    assert report(journal, "--policies", pack(tmp_path / "pack"))["judged"] == 20
+    assert len(asked) < 10  # once here, and whatever finding the folders asks
+
+
 def test_strict_can_be_tried(journal: Journal) -> None:
     journal.add(bash("ls", "1"))
     assert report(journal, "--preset", "strict")["judged"] == 1
