@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 @click.command("demo")
 @click.option("--reset", is_flag=True, help="Take the sample traces out again, and nothing else.")
+@click.option("--no-interactive", "_quiet", is_flag=True, help="Ask nothing; it never does, scripts may say so.")
 @reading.as_json
 @reading.directory
-def command(reset: bool, as_json: bool, directory: str | None) -> None:
+def command(reset: bool, _quiet: bool, as_json: bool, directory: str | None) -> None:
     """Put a few made-up traces into the store, to try the other commands on.
 
     They carry the tag `demo`. Sample policies are printed with what they would say to these traces; they are not enforced, and nothing about your own policies changes.

@@ -36,6 +36,7 @@ from guardhook.views.text import Paint
 F = TypeVar("F", bound=Callable[..., Any])
 WIDTH = 80
 _SLOW_BYTES = 4 << 20
+_FAR = 1 << 53  # no number of steps or traces is larger, and SQLite and JSON can say this one
 PATIENCE = 0.5  # seconds until a bar of work of unknown weight appears
 
 
@@ -56,8 +57,8 @@ class Number(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value} is no whole number", param, ctx)
         if (self.least is not None and value < self.least) or (self.most is not None and value > self.most):
             bounds = f"at least {self.least:g}" if self.most is None else f"between {self.least:g} and {self.most:g}"
-            self.fail(f"{value} is not {bounds}", param, ctx)
-        return int(value) if self.whole else value
+            self.fail(f"it must be {bounds}" if abs(value) > _FAR else f"{value} is not {bounds}", param, ctx)
+        return max(-_FAR, min(int(value), _FAR)) if self.whole else value
 
     def _parse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
@@ -174,7 +175,7 @@ def opened(directory: str | None, as_json: bool, *, nothing: object = None) -> I
     _harmless_streams()
     try:
         folders = resolve(directory)
-        store = open_store(folders, idle_seconds=idle_seconds(folders), progress=Bar(), on_notice=say)
+        store = open_store(folders, idle_seconds=idle_seconds(folders), progress=Bar(), on_notice=say, temporary=True)
         rollout_shared.keep_up(store, folders)
         standing_shared.keep_up(store, folders)
     except Missing as error:

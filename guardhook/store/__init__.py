@@ -32,6 +32,7 @@ from guardhook.store.errors import (
     Missing,
     Newer,
     NotFound,
+    ReadOnly,
     StoreError,
     Unusable,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "NotFound",
     "Page",
     "Problem",
+    "ReadOnly",
     "Run",
     "Snapshot",
     "Step",

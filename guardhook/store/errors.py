@@ -36,6 +36,10 @@ class Unusable(StoreError):
     """The file or its folder can't be opened, read or written."""
 
 
+class ReadOnly(Unusable):
+    """The file or its folder can't be written by this user; the journal may be readable all the same."""
+
+
 class NotFound(StoreError):
     """No trace has this id, or it has no such step."""
 

@@ -12,6 +12,8 @@ _LENGTH = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m|h|d|w)", re.ASCII | re.IGNORECAS
 _UNIT_US = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000, "w": 604_800_000_000}
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICRO = datetime.timedelta(microseconds=1)
+_LONGEST_US = 1e18  # longer than all of history; what is longer says the same
+_FIRST_US = (datetime.datetime.min.replace(tzinfo=datetime.UTC) - _EPOCH) // _MICRO
 
 
 def micros(text: str | None, *, local: bool = False) -> int | None:
@@ -83,4 +85,5 @@ def since(text: str, now_us: int) -> int:
         raise BadQuery(
             f"--since: {text!r} is neither a date (2026-08-16, 2026-08-16T10:00Z) nor a length of time (30d, 12h, 45m)"
         )
-    return now_us - int(float(match[1]) * _UNIT_US[match[2].lower()])
+    length = float(match[1]) * _UNIT_US[match[2].lower()]
+    return max(_FIRST_US, now_us - int(min(length, _LONGEST_US)))

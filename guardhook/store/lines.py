@@ -12,6 +12,7 @@ from guardhook.journal import line as journal_line
 from guardhook.journal.read import Opened
 
 LINE_BYTES = 64 << 20
+SEQ_MOST = 1 << 53  # tickets count lines; whatever is larger is none
 _CHUNK = 1 << 20
 
 
@@ -47,7 +48,7 @@ class Place:
 class Entry(NamedTuple):
     """One complete line. number counts from 1; problem says why there is no line."""
 
-    order: int  # the line's ticket; of a bad line that of the one before
+    order: int  # the line's ticket; of a bad line, or one without a ticket that can be, that of the one before
     place: Place
     offset: int
     end: int
@@ -65,7 +66,7 @@ def entries(fd: int, place: Place) -> Iterator[Entry]:
             yield Entry(order, place, offset, end, number, None, f"longer than {LINE_BYTES >> 20} MiB")
             continue
         line, problem = _read_line(raw)
-        if line is not None:
+        if line is not None and 0 < line.seq < SEQ_MOST:
             order = line.seq
         yield Entry(order, place, offset, end, number, line, problem)
 

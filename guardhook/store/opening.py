@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from guardhook.core.folders import Folders
 from guardhook.store import behind, schema
-from guardhook.store.errors import Corrupt, Missing, StoreError, Unusable
+from guardhook.store.errors import Corrupt, Missing, ReadOnly, StoreError, Unusable
 from guardhook.store.query import IDLE_SECONDS, Store
 
 Progress = Callable[[int, int], None]  # bytes done, bytes in all
@@ -24,11 +24,13 @@ def open_store(
     progress: Progress | None = None,
     on_notice: Notice | None = None,
     catch_up: bool = True,
+    temporary: bool = False,
 ) -> Store:
     """The store of these folders, brought up to date with the journal.
 
-    progress is called while catching up, on_notice with what a person should know (a damaged store was rebuilt). Raises Missing when there
-    is neither a journal nor a store (nothing is created then), Locked, Newer, Foreign, Unusable.
+    progress is called while catching up, on_notice with what a person should know (a damaged store was rebuilt). temporary: where the store can't be
+    written, the journal is folded into one that is gone afterwards. Raises Missing when there is neither a journal nor a store (nothing is created
+    then), Locked, Newer, Foreign, ReadOnly, Unusable.
     """
     path = f"{folders.data}/{schema.FILE}"
     has_journal = os.path.isdir(folders.journal)
@@ -42,6 +44,13 @@ def open_store(
             raise
         _aside(path, inode, on_notice)
         return _open(folders, path, has_journal, now, idle_seconds, progress, catch_up)
+    except ReadOnly:
+        if not (temporary and has_journal and catch_up):
+            raise
+        store = _unwritten(folders, path, now, idle_seconds, progress)
+        if on_notice is not None:
+            on_notice(f"{path} can't be written; the whole journal was read for this answer")
+        return store
 
 
 def _open(
@@ -68,6 +77,21 @@ def _open(
     except BaseException:
         connection.close()
         raise
+    return Store(connection, path, now=now, idle_seconds=idle_seconds)
+
+
+def _unwritten(folders: Folders, path: str, now: float | None, idle_seconds: float, progress: Progress | None) -> Store:
+    from guardhook.store import project
+
+    connection = schema.temporary()
+    try:
+        project.catch_up(connection, folders.journal, progress=progress)
+    except sqlite3.Error as error:
+        connection.close()
+        raise schema.told(error, "the temporary store") from None
+    except OSError as error:
+        connection.close()
+        raise Unusable(f"{error.filename or folders.journal}: {error.strerror or error}", folders.journal) from None
     return Store(connection, path, now=now, idle_seconds=idle_seconds)
 
 

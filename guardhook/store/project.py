@@ -18,16 +18,16 @@ import msgspec
 
 from guardhook.journal import line as journal_line
 from guardhook.journal import read
-from guardhook.store import behind, fold, protocol, recorded
+from guardhook.store import behind, fold, protocol, recorded, schema
+from guardhook.store.errors import Corrupt
 from guardhook.store.instants import micros
-from guardhook.store.lines import Entry, Place, Raw, entries
+from guardhook.store.lines import SEQ_MOST, Entry, Place, Raw, entries
 from guardhook.store.steps import millis
 from guardhook.store.tables import Tables
 
 BATCH_LINES = 5_000
 BATCH_BYTES = 8 << 20
 PROBLEMS_MOST = 1_000  # kept per session; more are counted
-_SEQ_MOST = 1 << 53
 
 Progress = Callable[[int, int], None]
 
@@ -51,7 +51,7 @@ def catch_up(
 ) -> Report:
     """Folds everything that the journal has and the store lacks.
 
-    progress(done, total) is called after each batch, in bytes. keys: look at the files of these sessions only, whatever others have. Raises sqlite3.Error (nothing of the failed batch is kept), OSError.
+    progress(done, total) is called after each batch, in bytes. keys: look at the files of these sessions only, whatever others have. Raises sqlite3.Error (nothing of the failed batch is kept), Corrupt, OSError.
     """
     work, total = _work(connection, journal_dir) if keys is None else (list(keys), 0)
     done = lines = sessions = 0
@@ -164,7 +164,10 @@ class _Batch:
     def _source(self, key: str) -> tuple[int, list[list[int]], int]:
         row = self.db.execute("SELECT id, seen, problems FROM sources WHERE key = ?", (key,)).fetchone()
         if row is not None:
-            return row[0], msgspec.json.decode(row[1], type=list[list[int]]), row[2]
+            try:
+                return row[0], msgspec.json.decode(row[1], type=list[list[int]]), row[2]
+            except (msgspec.DecodeError, TypeError):
+                raise Corrupt(f"{schema.FILE} is damaged: what was read of {key} can't be told") from None
         number = self.db.execute("INSERT INTO sources (key) VALUES (?)", (key,)).lastrowid
         assert number is not None
         return number, [], 0
@@ -258,7 +261,7 @@ class _Session:
                 self._problem(entry, "unreadable", entry.problem)
             else:
                 self._line(entry, entry.line)
-                place.seq = entry.line.seq
+            place.seq = entry.order
             place.offset, place.line = entry.end, entry.number
             batch.lines += 1
             batch.bytes += entry.end - entry.offset
@@ -268,7 +271,7 @@ class _Session:
 
     def _line(self, entry: Entry, line: Raw) -> None:
         us = micros(line.ts)
-        if us is None or not 0 < line.seq < _SEQ_MOST:
+        if us is None or not 0 < line.seq < SEQ_MOST:
             self._problem(entry, "unknown", "a time stamp or ticket that is none")
             return
         order = mark(self.seen, line.seq)

@@ -93,13 +93,13 @@ class Store:
 
     def get(self, trace_id: str) -> Trace:
         """The trace with this id, else the only one whose id starts so. Raises NotFound, Ambiguous."""
-        wanted = trace_id.strip()
-        if not wanted:
+        wanted = _kept(trace_id)
+        if not wanted.strip():
             raise NotFound("no trace has a blank id", self.path)
-        found = self._fetch("id = :id", {"id": trace_id}, "LIMIT 1") or self._fetch(
+        found = self._fetch("id = :id", {"id": wanted}, "LIMIT 1") or self._fetch(
             # A range instead of LIKE: no character of an id is special, and the index is used.
             "id >= :id AND substr(id, 1, length(:id)) = :id",
-            {"id": trace_id},
+            {"id": wanted},
             "ORDER BY id LIMIT 2",
         )
         if not found:
@@ -182,11 +182,11 @@ class Store:
             clauses.append("started_us >= :since")
             values["since"] = filter.since_us
         if filter.project is not None:
-            clauses.append("(project = :project OR substr(project, 1, length(:project) + 1) = :project || '/')")
-            values["project"] = filter.project.rstrip("/") or "/"
+            clauses.append("substr(project || '/', 1, length(:project) + 1) = :project || '/'")
+            values["project"] = filter.project.rstrip("/")
         if not filter.forks:
             clauses.append("parent_trace_id IS NULL")
-        return " AND ".join(clauses), values
+        return " AND ".join(clauses), {k: _kept(v) if isinstance(v, str) else v for k, v in values.items()}
 
     # --- inside a trace -----------------------------------------------------------------------------------------
 
@@ -367,6 +367,11 @@ class Store:
             "SELECT file, line, offset, kind, detail FROM journal_problems ORDER BY file, offset LIMIT ?", (limit,)
         )
         return [Problem._make(row) for row in rows]
+
+
+def _kept(text: str) -> str:
+    """What the store made of such a text (guardhook.store.lines.clean): arguments and names of files may hold bytes that are no UTF-8."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _trace(row: tuple[object, ...]) -> Trace:

@@ -10,11 +10,12 @@ its trace's serial number times 2**32 plus its step number: steps of a trace lie
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import time
 
-from guardhook.store.errors import Corrupt, Foreign, Locked, Newer, StoreError, Unusable
+from guardhook.store.errors import Corrupt, Foreign, Locked, Newer, ReadOnly, StoreError, Unusable
 
 VERSION = 2
 FILE = "traces.db"
@@ -96,6 +97,9 @@ CREATE TABLE agent_trace_parts (
 ) WITHOUT ROWID;
 """
 
+# What SQLite says of a store whose tables are not those of its version. They are made in one transaction, so somebody else changed them.
+_OTHER_TABLES = ("no such table", "no such column", "has no column named", "already exists")
+
 # Version -> statements that bring a store of the version before up to it.
 MIGRATIONS: dict[int, str] = {1: _V1, 2: _V2}
 
@@ -104,7 +108,7 @@ def connect(path: str, *, create: bool, busy_ms: int = BUSY_MS) -> sqlite3.Conne
     """An open store of the current schema, in WAL mode, transactions by hand (isolation_level None).
 
     create=False raises Unusable when the file is not there. A new file gets mode 0600, an existing one keeps its own. Raises
-    Locked, Corrupt, Newer, Foreign, Unusable.
+    Locked, Corrupt, Newer, Foreign, ReadOnly, Unusable.
     """
     if not os.path.exists(path):
         if not create:
@@ -128,6 +132,13 @@ def connect(path: str, *, create: bool, busy_ms: int = BUSY_MS) -> sqlite3.Conne
     return connection
 
 
+def temporary() -> sqlite3.Connection:
+    """An empty store of the current schema that nobody else sees and that is gone when it is closed."""
+    connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+    migrate(connection, "a temporary store")
+    return connection
+
+
 def _write_ahead(connection: sqlite3.Connection, busy_ms: int) -> None:
     """WAL mode. The switch does not wait for a lock by itself when several processes open a new store."""
     deadline = time.monotonic() + busy_ms / 1000
@@ -141,14 +152,16 @@ def _write_ahead(connection: sqlite3.Connection, busy_ms: int) -> None:
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """The schema's version, 0 for an empty file, -1 for a database of something else."""
+    """The schema's version, 0 for an empty file, -1 for a database of something else. Raises Corrupt."""
     try:
         row = connection.execute("SELECT MAX(version) FROM schema_version").fetchone()
     except sqlite3.OperationalError as error:
         if "no such table" not in str(error):
             raise
         return -1 if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() else 0
-    return int(row[0] or 0)
+    if row[0] is not None and not (isinstance(row[0], int) and row[0] > 0):
+        raise Corrupt("the trace store has a version that is none")
+    return row[0] or 0
 
 
 def migrate(connection: sqlite3.Connection, path: str) -> None:
@@ -189,7 +202,8 @@ def _make(path: str) -> None:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     except OSError as error:
-        raise Unusable(f"{path}: {error.strerror or error}; the folder must be writable", path) from None
+        kind = ReadOnly if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else Unusable
+        raise kind(f"{path}: {error.strerror or error}; the folder must be writable", path) from None
 
 
 def told(error: sqlite3.Error, path: str) -> StoreError:
@@ -201,10 +215,12 @@ def _told(error: sqlite3.Error, path: str) -> StoreError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return Locked(f"{path} is locked by another process; try again", path)
+    if code == sqlite3.SQLITE_ERROR and any(words in str(error) for words in _OTHER_TABLES):
+        return Corrupt(f"{path} is damaged: {error}", path)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return Corrupt(f"{path} is damaged or not an SQLite database", path)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
-        return Unusable(f"{path} can't be opened; the file and its folder must be writable", path)
+        return ReadOnly(f"{path} can't be opened; the file and its folder must be writable", path)
     return Unusable(f"{path}: {error}", path)
 
 

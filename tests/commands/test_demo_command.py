@@ -39,7 +39,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_the_samples_show_every_kind_of_run(data: Path) -> None:
-    loaded = answer(data, "demo")["loaded"]
+    loaded = answer(data, "demo", "--no-interactive")["loaded"]
     assert loaded == [s.id for s in SAMPLES]
     found = items(data)
     assert set(found) == set(loaded)

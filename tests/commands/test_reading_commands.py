@@ -103,6 +103,22 @@ def test_numbers_as_people_write_them(data: Path) -> None:
         len(answer(run(data, "list", "--json", "--limit", n))["items"]) for n in ("0x0a", "1e1", "2", "", "-1")
     ] == [10, 10, 2, 0, 12]  # type: ignore[arg-type]
     assert answer(run(data, "list", "--json", "--limit", "2"))["total"] == 12
+    for far in ("1e300", "9" * 30, "0x" + "f" * 5000):
+        assert len(answer(run(data, "list", "--json", "--limit", far))["items"]) == 12  # type: ignore[arg-type]
+        assert answer(run(data, "list", "--json", "--offset", far))["items"] == []
+        assert run(data, "show", "a", "--from-step", far).exit_code == 0
+        assert run(data, "list", "--limit", f"-{far}").exit_code == 2
+    assert answer(run(data, "stats", "--json", "--since", "9" * 400 + "d"))["overall"]["traces"] == 12  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "words", [["list", "--agent"], ["list", "--tag"], ["list", "--session"], ["list", "--project"], ["show"]]
+)
+def test_arguments_that_are_no_utf8_find_nothing(data: Path, words: list[str]) -> None:
+    put(data, "a")
+    result = run(data, *words, "a\udcff")
+    assert isinstance(result.exception, SystemExit | None)
+    assert result.exit_code == (1 if words == ["show"] else 0)
 
 
 def test_list_for_people(data: Path) -> None:

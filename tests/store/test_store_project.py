@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from store_rig import SESSION, Journal, event, everything, said
 
 from guardhook.journal import line
-from guardhook.store import Foreign, Locked, Missing, Newer, open_store, project, schema
+from guardhook.store import Foreign, Locked, Missing, Newer, ReadOnly, open_store, project, schema
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -266,6 +266,67 @@ def test_a_damaged_store_is_kept_aside_and_rebuilt(journal: Journal) -> None:
         assert store.traces().total == 1
     assert len(told) == 1 and "rebuilt" in told[0]
     assert len(list(journal.base.glob("traces.db.damaged-*"))) == 1
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "DROP TABLE agent_trace_parts",
+        "DROP TABLE cursors",
+        "ALTER TABLE agent_trace_steps DROP COLUMN model",
+        "DELETE FROM schema_version WHERE version > 1",  # the tables of version 2 are there already
+        "DELETE FROM schema_version",
+        "UPDATE schema_version SET version = 'later'",
+        "UPDATE sources SET seen = 'no list'",
+    ],
+)
+def test_a_store_whose_tables_are_not_its_versions_is_rebuilt(journal: Journal, harm: str) -> None:
+    calls(journal, "a")
+    with journal.open() as store:
+        store.connection.execute(harm)
+    calls(journal, "b")
+    told: list[str] = []
+    with journal.open(on_notice=told.append) as store:
+        assert store.traces().items[0].step_count == 2
+    assert len(told) == 1 and "rebuilt" in told[0]
+
+
+def test_a_store_of_version_1_goes_on_where_it_was(journal: Journal) -> None:
+    calls(journal, "a")
+    with journal.open() as store:
+        store.connection.executescript("DROP TABLE agent_trace_parts; DELETE FROM schema_version WHERE version = 2")
+    calls(journal, "b")
+    told: list[str] = []
+    with journal.open(on_notice=told.append) as store:
+        assert schema.version(store.connection) == schema.VERSION and told == []
+        assert store.traces().items[0].step_count == 2
+
+
+def test_where_the_store_can_not_be_written_the_journal_is_read_if_that_is_asked_for(journal: Journal) -> None:
+    calls(journal, "a")
+    (journal.base / "traces.db").mkdir()
+    with pytest.raises(ReadOnly):
+        journal.open()
+    told: list[str] = []
+    with journal.open(temporary=True, on_notice=told.append) as store:
+        assert store.traces().total == 1
+    assert len(told) == 1 and "can't be written" in told[0]
+    assert sorted(p.name for p in journal.base.iterdir()) == ["journal", "traces.db"]
+
+
+@pytest.mark.parametrize("ticket", [1 << 70, -(1 << 70), 1 << 63, 0])
+def test_tickets_that_are_none_stop_no_other_line(journal: Journal, ticket: int) -> None:
+    calls(journal, "a")
+    data = event("pre_tool", tool="Bash", given={"command": "x"}, call="t")
+    with journal.path().open("ab") as file:
+        file.write(journal.bytes_of(data, seq=ticket))
+    journal.seq.clear()
+    journal.open().close()
+    journal.seq[journal.path().stem] = 1_000
+    calls(journal, "b")
+    with journal.open() as store:
+        assert store.traces().items[0].step_count == 2
+        assert "unknown" in {p.kind for p in store.problems()}
 
 
 def test_a_newer_store_is_refused_with_both_versions(journal: Journal) -> None:

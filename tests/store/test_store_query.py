@@ -61,7 +61,7 @@ def test_filters(folders) -> None:  # type: ignore[no-untyped-def]
         assert found(status="failed") == {"b"} and found(status="running") == {"c", "d"}
         assert found(tag="x") == {"a"} and found(tag="X") == set() and found(tag="x,y") == set()
         assert found(session="s1") == {"a", "b"} and found(session="s10") == {"b"}
-        assert found(project="/home/u/p") == {"b", "c"} and found(project="/") == set()
+        assert found(project="/home/u/p") == {"b", "c"} and found(project="/") == {"b", "c", "d"}
         assert found(forks=False) == {"a", "b", "d"}
         assert found(ids=("a", "zz")) == {"a"} and found(ids=()) == set()
         with pytest.raises(BadQuery, match="status"):
