@@ -14,6 +14,8 @@ from guardhook.store.recorded import structured
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
 ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
+# What the client answers itself, to a call that it starts nothing for.
+REFUSED = ("unsupported call: ", "unsupported custom tool call: ", "failed to parse function arguments: ")
 DENIED = ("Command blocked by PreToolUse hook", "Tool call blocked by PreToolUse hook")
 _WRAPPERS = ("response_item", "event_msg", "")
 _RECENT = 256
@@ -179,7 +181,7 @@ def failure(output: object) -> str | None:
     """Why a call failed, by what its output is; never by what a command printed."""
     said = flatten(output)
     head = said.lstrip()
-    if head.startswith(("Script failed", "Script error", *DENIED)):
+    if head.startswith(("Script failed", "Script error", *DENIED, *REFUSED)):
         return said[:_ERROR_CHARS]
     found = output if isinstance(output, dict) else structured(output)
     if not isinstance(found, dict):

@@ -61,6 +61,7 @@ class _Head(msgspec.Struct):
     """What the first pass looks at."""
 
     id: str | None = None
+    type: str | None = None
     set: _Set | None = msgspec.field(default=None, name="$set")
     rewind: str | None = msgspec.field(default=None, name="$rewindTo")
     sessionId: str | None = None
@@ -79,6 +80,7 @@ class _Document(msgspec.Struct):
     kind: str | None = None
 
 
+_TYPES = ("user", "gemini", "info", "error", "warning")
 HEADS = records.Decoder(_Head)
 MESSAGES = records.Decoder(Message)
 _documents = msgspec.json.Decoder(_Document)
@@ -110,7 +112,7 @@ class Chat:
         self._document: list[msgspec.Raw] | None = None
         # hash of the id -> (place of the record, number among the messages of a patch or -1, line)
         self._places: dict[int, tuple[int, int, int]] = {}
-        self._rewound: list[tuple[int, tuple[int, int, int]]] = []
+        self._rewound: list[tuple[int, int, int]] = []
         self._patch: tuple[int, list[msgspec.Raw]] = (-1, [])
         self._anonymous = 0
 
@@ -139,6 +141,11 @@ class Chat:
                 self.began = self.began or head.startTime
                 self.hash = self.hash or head.projectHash
                 counts.imported += 1
+            elif head.type in _TYPES:
+                self._nameless((place, -1, line), wrong)
+                counts.imported += 1
+            elif wrong:
+                counts.bad(self.name, line, wrong)
             else:
                 counts.skipped += 1
 
@@ -149,6 +156,16 @@ class Chat:
                 self.counts.note(self.name, line, f"message {number_ + 1}: {wrong}")
             elif head.id is not None:
                 self._places[hash(head.id)] = (place, number_, line)
+            elif head.type in _TYPES:
+                self._nameless((place, number_, line), wrong)
+
+    def _nameless(self, where: tuple[int, int, int], wrong: str) -> None:
+        """A message without an id that could be told again; what it says and calls counts all the same."""
+        self._anonymous += 1
+        self._places[-self._anonymous] = where
+        if not wrong:  # else it is told when the message is read
+            self.counts.mended += 1
+            self.counts.note(self.name, where[2], "a message without an id")
 
     def _stands(self, id: str, where: tuple[int, int, int]) -> None:
         key = hash(id)
@@ -161,10 +178,12 @@ class Chat:
 
     def _rewind(self, id: str) -> None:
         """The message and all after it are taken back; all of them where it is unknown, as the client does."""
-        keys = list(self._places)
         key = hash(id)
-        cut = keys.index(key) if key in self._places else 0
-        self._rewound += [(k, self._places.pop(k)) for k in keys[cut:]]
+        while self._places:
+            last, where = self._places.popitem()
+            self._rewound.append(where)
+            if last == key:
+                break
 
     def _records(self) -> Iterator[tuple[int, bytes | None, int]]:
         begin = records.beginning(self.fd, 4096).lstrip()
@@ -194,9 +213,9 @@ class Chat:
 
     def messages(self, *, silent: bool = False) -> Iterator[Message]:
         """The messages as they last stood; `rewound_now` says of the current one whether it was taken back. silent: problems were told before."""
-        order = [(where, True) for _, where in self._rewound] + [(where, False) for where in self._places.values()]
+        order = [(where, True) for where in self._rewound] + [(where, False) for where in self._places.values()]
         if self._rewound:
-            order.sort(key=lambda o: o[0][2])
+            order.sort(key=lambda o: (o[0][2], o[0][1]))
         for where, rewound in order:
             raw = self._fetch(where)
             message, wrong = MESSAGES.decode(raw)

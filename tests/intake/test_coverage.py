@@ -188,6 +188,16 @@ def test_what_the_harness_itself_refused_is_not_counted(rig: Cover) -> None:
     assert found.refused == 2 and [m.call for m in found.never] == ["t3"]
 
 
+@pytest.mark.parametrize("said", ["unsupported call: no_such_tool", "failed to parse function arguments: missing field `cmd`"])  # fmt: skip
+def test_what_codex_itself_refused_is_not_counted(rig: Cover, said: str) -> None:
+    call = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c1"}
+    rig.write("rollout-1.jsonl", *({"timestamp": AT.format(n), "type": kind, "payload": payload} for n, (kind, payload) in enumerate([
+        ("session_meta", {"id": "cx-1"}), ("response_item", call), ("response_item", {"type": "function_call_output", "call_id": "c1", "output": said}),
+    ])))  # fmt: skip
+    found = measure(explicit(str(rig.data)), paths=[str(rig.files)])
+    assert [(s.calls, s.refused) for s in found] == [(0, 1)]
+
+
 def test_only_calls_since(rig: Cover) -> None:
     path = rig.claude(("t1", "Bash", "ok"), ("t2", "Bash", "ok"), ("t3", "Bash", "ok"))
     os.utime(path, (2_000_000_000, 2_000_000_000))

@@ -142,3 +142,24 @@ def test_the_project_is_known_where_the_client_wrote_it_down(rig: Rig) -> None:
         )
     rig.import_(rig.files)
     assert sorted(str(t.project) for t in rig.traces()) == [root, "None"]
+
+
+def test_messages_without_a_usable_id_are_used_and_named(rig: Rig) -> None:
+    nameless = gemini("", "", tool("t2"))
+    del nameless["id"]
+    path = rig.write(
+        "session-1.jsonl", HEAD, user("u", "go"), {**gemini("", "", tool("t1")), "id": 7}, nameless, {"$set": {"messages": [{**nameless, "toolCalls": [tool("t3")]}]}},
+        {"$rewindTo": 5}, {"$set": 5},
+    )  # fmt: skip
+    found = rig.import_(path).file
+    assert [s.metadata["call"] for s in rig.steps()] == ["t1", "t2", "t3"]
+    assert found["records"] == {"read": 7, "imported": 5, "skipped": 0, "malformed": 2, "mended": 3, "duplicates": 0}
+    assert [p["line"] for p in found["problems"]] == [4, 5, 6, 7, 3]
+
+
+def test_turns_are_taken_back_one_after_the_other(rig: Rig) -> None:
+    turns = [user(f"u{n}", f"turn {n}") for n in range(300)]
+    back = [{"$rewindTo": f"u{n}"} for n in reversed(range(1, 300))]
+    rig.import_(rig.write("session-1.jsonl", HEAD, *turns, *back, user("v", "better"), gemini("a", "end")))
+    trace = rig.trace()
+    assert trace.input == {"prompt": "turn 0"} and trace.metadata["follow_up_prompts"] == ["better"]
