@@ -75,7 +75,7 @@ def _turn(held: list[Event], run_id: str, number: int, start: dict[str, object])
             {"ts": event["ts"], "seq": _whole(event["seq"]) - base_seq, "type": event["type"], "data": {**data, **more}}
         )
     last = out[-1]
-    if last["type"] not in TERMINAL and any(e["type"] == "run.waiting_for_user" for e in held):
+    if last["type"] not in TERMINAL and any(map(_stopped, held)):
         data = {
             "schema_version": "1",
             "conversation_id": opening.get("conversation_id"),
@@ -84,6 +84,11 @@ def _turn(held: list[Event], run_id: str, number: int, start: dict[str, object])
         }
         out.append({"ts": last["ts"], "seq": _whole(last["seq"]) + 1, "type": "run.completed", "data": data})
     return Turn(number, name, str(first["ts"])[:10], out)
+
+
+def _stopped(event: Event) -> bool:
+    """Whether the agent stopped. One that waits for a permission, which has a kind, is still at it."""
+    return event["type"] == "run.waiting_for_user" and "kind" not in _data(event)
 
 
 def _step(event: Event) -> int:

@@ -468,6 +468,20 @@ def test_turns(journal: Journal, tmp_path: Path) -> None:
     assert written == {p.name: p.read_bytes() for p in (out / DAY).iterdir()} and len(written) == 2
 
 
+def test_a_turn_that_waits_for_a_permission_has_not_ended(journal: Journal, tmp_path: Path) -> None:
+    journal.add(event("user_prompt", prompt="one"), bash("pre_tool", "1"))
+    journal.add(event("notification", notification_type="permission_prompt", message="May I?"))
+    found = json.loads(
+        run("export", SESSION, str(tmp_path / "out"), "--by", "turn", "--json", data=journal.base).stdout
+    )
+    assert load(found["files"][0]["path"]).outcome == "unknown"
+    journal.add(event("stop"))
+    found = json.loads(
+        run("export", SESSION, str(tmp_path / "out"), "--by", "turn", "--json", data=journal.base).stdout
+    )
+    assert load(found["files"][0]["path"]).outcome == "completed"
+
+
 def test_following(journal: Journal, tmp_path: Path) -> None:
     out = tmp_path / "out"
     path = out / DAY / f"{RUN}.jsonl"
