@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -17,10 +18,14 @@ from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail, say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
     from guardhook.core.folders import Folders
     from guardhook.intake.import_run import Result
 
 STDIN = "stdin.jsonl"
+_DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")  # as shells name what `<(command)` writes to
 _PROBLEMS_SHOWN = 10
 
 
@@ -67,15 +72,13 @@ def command(
         failed.append(result)
 
     bar = reading.Bar("importing")
-    given = list(paths)
+    results: list[Result] = []
     spooled = contextlib.ExitStack()
-    for name in ("-", "/dev/stdin"):
-        if name in given:
-            given[given.index(name)] = _spooled(spooled, as_json)
-    found = import_run.collect(given, options.since_us, refused)
-    results = list(failed)
     try:
         with spooled, import_run.Import(folders, options, forks=_Forks(folders), progress=bar) as work:
+            given = [_spooled(spooled, name, refused, as_json) for name in paths]
+            found = import_run.collect([name for name in given if name is not None], options.since_us, refused)
+            results += failed
             for result in work.run(found):
                 results.append(result)
                 if not as_json:
@@ -110,7 +113,7 @@ def _finish(results: list[Result], dry_run: bool, as_json: bool) -> None:
 
 
 _WORDS = {
-    "exists": "changed since they were imported (--replace takes them again)",
+    "exists": "imported before, and other now (--replace takes what has changed)",
     "empty": "without a step or prompt",
     "unknown": "of an unknown format",
 }
@@ -130,7 +133,8 @@ def _tell(result: Result, dry_run: bool, many: bool) -> None:
         if not many:
             click.echo(f"{path}: unchanged, imported before as {result.runs[0].trace_id}")
     elif result.status == EXISTS:
-        say(f"{path}: imported before as {result.runs[0].trace_id}, and changed since; --replace takes it again")
+        changed = "" if result.notes else ", and changed since; --replace takes it again"
+        say(f"{path}: imported before as {result.runs[0].trace_id}{changed}")
     else:
         done = {"imported": "would be imported", "replaced": "would be replaced"} if dry_run else {}
         for run in result.runs:
@@ -162,13 +166,26 @@ def _records(result: Result, many: bool) -> None:
         say(f"  … {len(counts.problems) - _PROBLEMS_SHOWN} more such lines (--json tells them)")
 
 
-def _spooled(stack: contextlib.ExitStack, as_json: bool) -> str:
-    """Standard input as a file: formats are read twice, or from any place."""
-    if sys.stdin.isatty():
-        fail("there is nothing on standard input", hints=["guardhook import - < FILE"], as_json=as_json)
-    path = os.path.join(stack.enter_context(tempfile.TemporaryDirectory(prefix="guardhook-")), STDIN)
+def _spooled(stack: contextlib.ExitStack, name: str, refused: Callable[[str, str], None], as_json: bool) -> str | None:
+    """The path to read in place of a name: standard input and pipes are copied to a file, since formats are read twice or from any place. None: it was refused."""
+    try:
+        if name in ("-", "/dev/stdin"):
+            if sys.stdin.isatty():
+                fail("there is nothing on standard input", hints=["guardhook import - < FILE"], as_json=as_json)
+            return _copied(stack, sys.stdin.buffer, STDIN)
+        if name.startswith(_DESCRIPTORS) or stat.S_ISFIFO(os.lstat(name).st_mode):
+            with open(name, "rb") as pipe:
+                return _copied(stack, pipe, os.path.basename(name))
+    except OSError as error:
+        refused(name, error.strerror or str(error))
+        return None
+    return name
+
+
+def _copied(stack: contextlib.ExitStack, source: BinaryIO, name: str) -> str:
+    path = os.path.join(stack.enter_context(tempfile.TemporaryDirectory(prefix="guardhook-")), name)
     with open(path, "xb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
+        shutil.copyfileobj(source, file, 1 << 20)
     return path
 
 

@@ -156,7 +156,12 @@ def fingerprint(path: str, fd: int) -> Part:
     digest = blake2b(os.pread(fd, _EDGE, 0), digest_size=16)
     if status.st_size > _EDGE:
         digest.update(os.pread(fd, _EDGE, max(_EDGE, status.st_size - _EDGE)))
-    return Part(path, status.st_size, status.st_mtime_ns, status.st_ino, digest.hexdigest())
+    return Part(_readable(path), status.st_size, status.st_mtime_ns, status.st_ino, digest.hexdigest())
+
+
+def _readable(path: str) -> str:
+    """A path as text that JSON can hold; bytes that are no UTF-8 are written out."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 class Import:
@@ -180,6 +185,7 @@ class Import:
         self._progress = progress
         self._known = import_write.known(folders.journal)
         self._by_trace = {origin.trace: origin for origin in self._known.values()}
+        self._put: set[str] = set()  # traces of this command
         self._writer: Writer | None = None
         self._done = self._total = 0
 
@@ -262,7 +268,7 @@ class Import:
                 result.status = UNCHANGED
                 result.runs.append(Made(before.trace, before.session, UNCHANGED, 0, None, None))
                 return result
-            self._read(file.path, fd, importer, parts, result)
+            self._read(file, fd, importer, parts, result)
         except (ImportFailed, StoreError) as error:
             result.status, result.error = FAILED, str(error)
         except OSError as error:
@@ -273,19 +279,24 @@ class Import:
             os.close(fd)
         return result
 
-    def _read(self, path: str, fd: int, importer: Importer, parts: list[Part], result: Result) -> None:
+    def _read(self, file: Found, fd: int, importer: Importer, parts: list[Part], result: Result) -> None:
+        path = file.path
         counts = result.counts = Counts()
         first: Pending | None = None
         try:
             for index, run in enumerate(importer.read(path, fd, counts)):
                 trace = run.identity.trace_id(path)
                 origin = Origin(importer.NAME, VERSION, index, trace, run.identity.session, parts)
-                made, pending = self._one(run, trace, origin, counts)
+                made, pending = self._one(run, trace, origin, counts, file.named)
                 result.runs.append(made)
+                if made.status == EXISTS and (other := self._elsewhere(trace, origin)) is not None:
+                    result.notes.append(f"the same run was imported from {other}; to have this one in its place, --replace it by its name")  # fmt: skip
                 if pending is None:
                     continue
+                self._put.add(trace)
                 if index == 0:
                     first = pending
+                    self._by_trace[trace] = origin
                 else:
                     pending.commit()
             if first is not None:
@@ -304,7 +315,7 @@ class Import:
         statuses = {made.status for made in result.runs}
         result.status = next(s for s in (REPLACED, IMPORTED, EXISTS, UNCHANGED, EMPTY) if s in statuses)
 
-    def _one(self, run: Run, trace: str, origin: Origin, counts: Counts) -> tuple[Made, Pending | None]:
+    def _one(self, run: Run, trace: str, origin: Origin, counts: Counts, named: bool) -> tuple[Made, Pending | None]:
         """Writes one run aside."""
         start = run.start
         if self._options.tags:
@@ -320,6 +331,8 @@ class Import:
                 run.identity.file, 0, f"{trace} is left out: a trace of this id is in the store already, by `{where}`"
             )
             return Made(trace, run.identity.session, EXISTS, 0, None, hooks), None
+        if self._options.replace and (trace in self._put or not named) and self._elsewhere(trace, origin) is not None:
+            return self._existing(trace, origin, run.identity.session, hooks), None
         watched = _Watched(run.events, counts, self._tell)
         run = run._replace(events=iter(watched))
         pending: Pending | None = None
@@ -341,6 +354,13 @@ class Import:
                 pending.discard()
             return Made(trace, run.identity.session, EMPTY, 0, None, hooks), None
         return Made(trace, run.identity.session, status, watched.steps, watched.tokens, hooks), pending
+
+    def _elsewhere(self, trace: str, origin: Origin) -> str | None:
+        """Another file that the run was imported from, if it is still there: of two files with one identity neither may take the other's place unasked."""
+        before = self._by_trace.get(trace)
+        if before is None or not origin.parts or before.parts[0].path == origin.parts[0].path:
+            return None
+        return before.parts[0].path if os.path.lexists(before.parts[0].path) else None
 
     def _existing(self, trace: str, origin: Origin, session: str | None, hooks: str | None) -> Made:
         """A run that is there: the same from another place, or one that has changed since."""

@@ -29,7 +29,6 @@ _BATCH_BYTES = 48 * 1024
 # less in the joined text than in its parts.
 _BORDER = "\n]\0\n"
 _PART = ".part"
-_STALE_SECONDS = 86_400
 _LOCK = ".lock"
 
 
@@ -80,6 +79,7 @@ class Writer:
         self._journal = folders.journal
         self._replace = replace
         self._advanced = False
+        self._renamed: set[str] = set()
         self._redactor = _Redactor(folders, redaction)
         self._fds: list[int] = []
         try:
@@ -103,12 +103,11 @@ class Writer:
             os.close(self._fds.pop())
 
     def _sweep(self) -> None:
-        """Removes what killed imports left."""
+        """Removes what killed imports left; whoever holds the lock is the only one who writes here."""
         for name in os.listdir(self._folder):
             if name.endswith(_PART):
                 with contextlib.suppress(OSError):
-                    if time.time() - os.stat(name, dir_fd=self._folder, follow_symlinks=False).st_mtime > _STALE_SECONDS:  # fmt: skip
-                        os.unlink(name, dir_fd=self._folder)
+                    os.unlink(name, dir_fd=self._folder)
 
     def has(self, format: str, trace: str) -> bool:
         """Whether the run is in the journal already."""
@@ -152,9 +151,11 @@ class Writer:
 
     def _commit(self, temporary: str, name: str, replaces: bool) -> None:
         try:
-            if replaces and not self._advanced:
+            # Once for all files, but again for one that is replaced once more: its first inode may be in use again.
+            if replaces and (not self._advanced or name in self._renamed):
                 generation.advance(self._journal)
                 self._advanced = True
+            self._renamed.add(name)
             os.rename(temporary, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             os.fsync(self._folder)
         except OSError as error:

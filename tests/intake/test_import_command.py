@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -165,13 +166,13 @@ def _broken(events: Iterator[Event]) -> Iterator[Event]:
     raise OSError(5, "the disk is gone")
 
 
-@pytest.mark.parametrize("what", ["link", "pipe", "unknown", "missing"])
+@pytest.mark.parametrize("what", ["link", "socket", "unknown", "missing"])
 def test_what_is_refused_when_it_is_named(rig: Rig, what: str) -> None:
     path = rig.files / "x.jsonl"
     if what == "link":
         path.symlink_to(rig.write("a.jsonl", *talk("one")))
-    elif what == "pipe":
-        os.mkfifo(path)
+    elif what == "socket":
+        os.mknod(path, 0o600 | stat.S_IFSOCK)
     elif what == "unknown":
         path.write_text('{"a": 1}\n')
     good = rig.write("good.jsonl", *talk("one", session="s-9"))
@@ -188,6 +189,46 @@ def test_standard_input(rig: Rig) -> None:
         )  # fmt: skip
         assert [f["status"] for f in json.loads(done.stdout)["files"]] == expected
     assert rig.trace().metadata["source_file"] == "stdin.jsonl"
+
+
+def test_pipes_that_are_named(rig: Rig) -> None:
+    """A FIFO, and what a shell makes of `<(command)`."""
+    path = rig.write("a.jsonl", *talk("one"))
+    os.mkfifo(rig.files / "fifo.jsonl")
+    script = 'cat "$1" > "$2" & exec "$3" -m guardhook import "$2" <(sed s/s-1/s-2/ "$1") --json --dir "$4"'
+    done = subprocess.run(
+        ["bash", "-c", script, "-", path, rig.files / "fifo.jsonl", sys.executable, rig.data], capture_output=True, check=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert [f["status"] for f in json.loads(done.stdout)["files"]] == ["imported", "imported"]
+    assert len({t.session_id for t in rig.traces()}) == 2 and "fifo.jsonl" in {t.metadata["source_file"] for t in rig.traces()}  # fmt: skip
+    assert [f["path"] for f in rig.import_(rig.files).files] == [str(path)]  # in folders they are passed over
+
+
+def test_two_files_of_one_run_never_take_turns(rig: Rig) -> None:
+    first, second = rig.write("a/x.jsonl", *talk("one")), rig.write("b/x.jsonl", *talk("two", "three"))
+    assert [f["status"] for f in rig.import_(rig.files).files] == ["imported", "exists"]
+    for _ in range(2):
+        ran = rig.import_(rig.files, "--replace")
+        assert [f["status"] for f in ran.files] == ["unchanged", "exists"] and str(first) in ran.files[1]["notes"][0]
+    assert read.generation(str(rig.data / "journal")) == 0
+    rig.write("a/x.jsonl", *talk("one!"))
+    rig.write("b/x.jsonl", *talk("two!"))
+    assert [f["status"] for f in rig.import_(first, second, "--replace").files] == ["replaced", "exists"]
+    assert [s.output for s in rig.steps()] == [{"text": "one!"}]
+    assert rig.import_(second, "--replace").file["status"] == "replaced"
+    second.rename(rig.files / "x.jsonl")  # a session's file moves when its agent changes to another worktree
+    rig.write("x.jsonl", *talk("moved"))
+    first.unlink()
+    assert rig.import_(rig.files, "--replace").file["status"] == "replaced"
+    assert [s.output for s in rig.steps()] == [{"text": "moved"}]
+
+
+def test_names_that_are_no_text(rig: Rig) -> None:
+    path = os.fsencode(rig.files) + b"/x-\xff.jsonl"
+    shutil.copy(rig.write("a.jsonl", *talk("one")), path)
+    for expected in ("imported", "unchanged"):
+        assert rig.import_(os.fsdecode(path)).file["status"] == expected
+    assert len(rig.traces()) == 1
 
 
 def test_nothing_to_import(rig: Rig) -> None:
@@ -287,12 +328,10 @@ def test_other_things_in_the_imports_folder(rig: Rig) -> None:
 def test_what_killed_imports_left_is_swept(rig: Rig) -> None:
     folder = rig.data / "journal" / "imports"
     folder.mkdir(parents=True, mode=0o700)
-    old, new = folder / ".x.part", folder / ".y.part"
-    for file in (old, new):
-        file.write_text("")
-    os.utime(old, (1_600_000_000, 1_600_000_000))
+    left = folder / ".x.part"
+    left.write_text("")
     rig.import_(rig.write("a.jsonl", *talk("one")))
-    assert not old.exists() and new.exists()
+    assert not left.exists()
 
 
 @pytest.mark.parametrize("mode", ["none", "hashed", "full"])
