@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from guardhook.core.folders import Folders
 from guardhook.intake import child
-from guardhook.intake.channel import Channel
+from guardhook.intake.channel import CHUNK, Channel
 from guardhook.intake.jsonlines import BadJson, parse
 from guardhook.intake.recording import DIALECT, Event, Recording
 from guardhook.journal import write
@@ -122,7 +122,12 @@ class Run:
     def _take(self, channel: Channel | None, *, last: bool) -> None:
         if channel is None:
             return
+        held = 0
         for raw in channel.lines(last=last):
+            held += 0 if raw is None else len(raw)
+            if held > CHUNK:  # a program may leave behind more than there is memory
+                self._recording.flush()
+                held = 0
             body = b"" if raw is None else raw.strip()
             if raw is not None and (not body or body.startswith(b"//")):
                 continue

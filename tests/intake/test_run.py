@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from record_rig import command, environment, guardhook, only, opened, until
@@ -22,6 +23,7 @@ from guardhook.core.folders import explicit
 from guardhook.intake import child
 from guardhook.intake import run as run_module
 from guardhook.intake.channel import Channel
+from guardhook.store import Appender
 
 PYTHON = sys.executable
 
@@ -251,6 +253,27 @@ def test_a_channel_that_is_something_else_is_not_read(tmp_path: Path) -> None:
         make()
         assert list(channel.lines()) == [] and list(channel.lines(last=True)) == [] and len(warnings) == 1
         path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def test_what_a_program_leaves_behind_is_not_held_in_memory_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "CHUNK", 100_000)
+    puts: list[int] = []
+    put = Appender.put
+
+    def counted(self: Appender, trace: str, lines: list[tuple[str, dict[str, object]]], **how: Any) -> None:
+        puts.append(len(lines))
+        put(self, trace, lines, **how)
+
+    monkeypatch.setattr(Appender, "put", counted)
+    (tmp_path / "events").write_text("".join(json.dumps(step(n, output="x" * 30_000)) + "\n" for n in range(1, 61)))
+    words = ["sh", "-c", f'cat {tmp_path}/events > "$GUARDHOOK_EVENTS"']
+    wrapped = run_module.Run(
+        explicit(str(tmp_path / "d")), words, agent=None, tags=(), root=None, redaction="redacted", warn=print
+    )
+    assert wrapped.go(grace=None, directory=None).events == 60
+    assert max(puts) < 6 and len(only(tmp_path / "d")[1]) == 60
 
 
 # --- signals -----------------------------------------------------------------------------------------------------------
