@@ -168,6 +168,7 @@ def score(a: list[Event], b: list[Event]) -> Score:
         points[left.errors > right.errors] += 1
         reasons.append(f"fewer errors (A:{left.errors} vs B:{right.errors})")
     ended = (left.outcome != "unknown", right.outcome != "unknown")
+    withheld = False
     for winner, reason in (
         (_lower(left.cost, right.cost), f"lower cost (A:${left.cost:.5f} vs B:${right.cost:.5f})"),
         (_lower(left.steps, right.steps), f"fewer steps (A:{left.steps} vs B:{right.steps})"),
@@ -175,8 +176,9 @@ def score(a: list[Event], b: list[Event]) -> Score:
         if winner is not None and ended[winner]:
             points[winner] += 1
             reasons.append(reason)
-    if ended[0] != ended[1]:
-        reasons.append(f"{'B' if ended[0] else 'A'} has no terminal event")
+        withheld = withheld or (winner is not None and not ended[winner])
+    if withheld or ended[0] != ended[1]:
+        reasons.extend(f"{name} has no terminal event" for name, end in zip("AB", ended, strict=True) if not end)
     winner_name = "tie" if points[0] == points[1] else "a" if points[0] > points[1] else "b"
     return Score(winner_name, points[0], points[1], reasons or [EQUIVALENT], left, right)
 

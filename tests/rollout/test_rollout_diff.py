@@ -85,6 +85,14 @@ def test_a_run_without_an_end_wins_nothing_by_stopping_early(tmp_path: Path) -> 
     assert score(of(tmp_path, START, DONE), long).reasons == ["fewer steps (A:1 vs B:5)"]
 
 
+def test_two_runs_without_an_end_that_differ_are_not_called_equivalent(tmp_path: Path) -> None:
+    short, long = of(tmp_path, START, spent(1, 0.1)), of(tmp_path, START, spent(1, 0.2), ("x", {"step": 5}))
+    judged = score(short, long)
+    assert (judged.winner, judged.points_a, judged.points_b) == ("tie", 0, 0)
+    assert judged.reasons == ["A has no terminal event", "B has no terminal event"]
+    assert score(short, short).reasons == ["runs are equivalent"]
+
+
 def test_opposite_points_tie_and_still_say_why(tmp_path: Path) -> None:
     cheap = of(tmp_path, START, spent(1, 0.1), ("run.completed", {"step": 3}))
     short = of(tmp_path, START, spent(1, 0.2), DONE)
