@@ -98,16 +98,15 @@ def _declared(path: str | None, config: Settings, as_json: bool) -> Declarations
 
 
 def _file(path: str, as_json: bool) -> object:
-    import tomllib
-
     from guardhook.archive import plain, reader
+    from guardhook.policy import tomltext
 
     with refusals(as_json, path):
         data = reader.read_bytes(path, max_bytes=1 << 20)
         if data.lstrip()[:1] == b"{":
             return plain.loads(data)
         try:
-            return tomllib.loads(data.decode())
+            return tomltext.loads(data.decode())
         except ValueError as error:
             fail(f"{path}: {error}", code=1, as_json=as_json)
 

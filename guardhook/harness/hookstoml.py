@@ -19,6 +19,7 @@ from tomlkit.exceptions import TOMLKitError
 from guardhook.harness import tomllines
 from guardhook.harness.hooksfile import Ours
 from guardhook.harness.model import ABSENT, FileEdit, HarnessError
+from guardhook.policy import tomltext
 
 BEGIN = "# The hooks below are written by `guardhook install` and removed by `guardhook uninstall`."
 _DEEPEST = 100
@@ -28,7 +29,7 @@ _BOM = "\ufeff"  # which the client tolerates, and the parsers used here don't
 def parse(path: str, data: bytes | None) -> dict[str, Any]:
     """A TOML file's values, {} where there is none. Raises HarnessError with file, line and column."""
     try:
-        values = tomllib.loads(_text(path, data))
+        values = tomltext.loads(_text(path, data))
         _shallow(values)
         return values
     except RecursionError:

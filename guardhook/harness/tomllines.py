@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
+
+from guardhook.policy import tomltext
 
 Place = tuple[str, int, int]  # event, group, handler (-1: the group itself)
 _GROUP = re.compile(rb"[ \t]*\[\[[ \t]*hooks[ \t]*\.[ \t]*(\w+)[ \t]*\]\]")
@@ -114,7 +115,7 @@ def _table_name(line: bytes, table: str) -> str | None:
     if not text.startswith(f"[{table}.".encode()):
         return None
     try:
-        values: Any = tomllib.loads(text.decode("utf-8"))
+        values: Any = tomltext.loads(text.decode("utf-8"))
     except ValueError:
         return None
     for key in table.split("."):

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from guardhook.core.folders import Folders
-from guardhook.policy import config, settings
+from guardhook.policy import config, settings, tomltext
 from guardhook.policy.load import line_of
 from guardhook.policy.settings import FILE, KEYS, Key
 
@@ -146,7 +145,7 @@ def problems(folders: Folders) -> list[Problem]:
         try:
             with open(path, "rb") as file:
                 text = file.read(settings.MOST_BYTES).decode("utf-8")
-            found = tomllib.loads(text)
+            found = tomltext.loads(text)
         except (OSError, ValueError, RecursionError):
             continue
         out += [Problem(path, line_of(text, name), name, said) for name, said in _walk("", found)]

@@ -6,14 +6,13 @@ Comments, order and everything that a change is not about stay as they are, mist
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 import tomlkit
 
 from guardhook.core.folders import Folders
-from guardhook.policy import edit
+from guardhook.policy import edit, tomltext
 from guardhook.policy.settings import FILE, Key
 from guardhook.policy.settings_check import wrong
 
@@ -134,7 +133,7 @@ def _changed(before: dict[str, Any], name: str, value: object) -> dict[str, Any]
 def _save(path: str, document: tomlkit.TOMLDocument, wanted: dict[str, Any]) -> None:
     text = tomlkit.dumps(document)
     try:
-        made = json.loads(json.dumps(tomllib.loads(text), default=str))
+        made = json.loads(json.dumps(tomltext.loads(text), default=str))
     except ValueError:
         made = None
     if made != wanted:

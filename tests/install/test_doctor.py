@@ -223,6 +223,7 @@ def test_nothing_registered_is_a_failure(shell: Shell) -> None:
         assert report.pop("answers")
     assert said == {
         "ok": False,
+        "settings": [],
         "harnesses": [
             {"harness": h, "ok": True, "client": None, "registered": [], "findings": [], "open": shell_open(h)}
             for h in sorted(SETTINGS)

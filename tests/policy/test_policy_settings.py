@@ -47,3 +47,22 @@ def test_a_broken_file_is_named(folders: Folders, data: bytes, says: str) -> Non
     with pytest.raises(settings.SettingsError) as error:
         settings.read(folders)
     assert settings.FILE in str(error.value) and says in str(error.value)
+
+
+def test_a_key_of_endless_parts_is_refused_wherever_toml_is_read() -> None:
+    """`tomllib` keeps every prefix of a dotted key: 250 KB of one took all memory."""
+    from guardhook.harness import hookstoml
+    from guardhook.harness.model import HarnessError
+    from guardhook.policy import tomltext
+
+    bomb = ".".join(["a"] * 100_000) + " = 1\n"
+    with pytest.raises(ValueError, match="dotted key"):
+        tomltext.loads(bomb)
+    with pytest.raises(HarnessError, match="dotted key"):
+        hookstoml.parse("x.toml", bomb.encode())
+
+
+def test_nothing_but_the_bounded_reader_reads_toml() -> None:
+    package = Path(settings.__file__).parents[1]
+    found = [str(p.relative_to(package)) for p in package.rglob("*.py") if "tomllib.load" in p.read_text()]
+    assert found == ["policy/tomltext.py"]
