@@ -166,8 +166,9 @@ def _lines(rollout: Rollout, made: Fork, tenant: str | None, parent: str) -> Ite
     told = session if isinstance(session, dict) else {}
     source = start.get("run_id")
     metadata: dict[str, object] = {"forked_from": source if isinstance(source, str) else None, "forked_at_step": made.from_step, "copy": "never executed"}  # fmt: skip
-    if tenant is not None:
-        metadata["tenant_id"] = tenant
+    # A copy belongs to whom the original does, also when the owner of all makes it; "" is nobody.
+    stated = start.get("tenant_id")
+    metadata["tenant_id"] = tenant if tenant is not None else stated if isinstance(stated, str) else ""
     yield (
         "fork.start",
         {

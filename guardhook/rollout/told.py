@@ -87,12 +87,19 @@ def _later(event: dict[str, object]) -> dict[str, object]:
     return {"follow_up_prompts": found} if isinstance(found, list) and found else {}
 
 
+def _owner(event: dict[str, object]) -> dict[str, object]:
+    """Whose the trace is, where it was recorded for somebody: not this machine's tenant then. What is no text is nobody's."""
+    metadata = event.get("metadata")
+    stated = metadata.get("tenant_id") if isinstance(metadata, dict) else None
+    return {} if stated is None else {"tenant_id": stated if isinstance(stated, str) else ""}
+
+
 def start(r: Renderer, event: dict[str, object]) -> None:
     """The run begins."""
     state = r.state
     found = {"harness": text(event.get("dialect")) or text(event.get("agent_name")), "harness_version": text(event.get("agent_version")), "cwd": text(event.get("project"))}  # fmt: skip
     state.held = {k: v for k, v in found.items() if v is not None}
-    r.start(prompt_of(recorded.structured(event.get("input"))), {"recorded": True, **_later(event)})
+    r.start(prompt_of(recorded.structured(event.get("input"))), {"recorded": True, **_later(event), **_owner(event)})
     status = event.get("status")
     if status in ("completed", "failed", "timeout"):
         end(r, event)

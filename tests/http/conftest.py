@@ -45,8 +45,8 @@ def serve(journal: Journal, tmp_path: Path) -> Iterator[Serve]:
     """serve(*options, directory=…) starts `guardhook serve` on a free port."""
     running: list[Server] = []
 
-    def start(*options: str, directory: Path | None = None, **environment: str) -> Server:
-        server = Server(directory or journal.base, *options, home=tmp_path, environment=environment)
+    def start(*options: str, directory: Path | None = None, changed: str = "", **environment: str) -> Server:
+        server = Server(directory or journal.base, *options, home=tmp_path, environment=environment, changed=changed)
         running.append(server)
         return server
 

@@ -53,10 +53,14 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 class Server:
     """`guardhook serve --port 0 --json`, until stopped."""
 
-    def __init__(self, directory: Path, *options: str, home: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, *options: str, home: Path, environment: dict[str, str] | None = None, changed: str = ""
+    ) -> None:
+        """changed: a statement that is run before, to make patience short."""
         self.home = home
+        program = ["-c", f"{changed}\nfrom guardhook.__main__ import main\nmain()"] if changed else ["-m", "guardhook"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "guardhook", "serve", "--port", "0", "--json", "--dir", str(directory), *options],
+            [sys.executable, *program, "serve", "--port", "0", "--json", "--dir", str(directory), *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**_environment(home), **(environment or {})},
         )  # fmt: skip
         assert self.process.stdout is not None

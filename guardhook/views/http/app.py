@@ -13,7 +13,7 @@ from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from guardhook.core.jsontext import PayloadError, loads
 from guardhook.store import StoreError
@@ -24,6 +24,7 @@ from guardhook.views.http.guard import Guard, read_body
 from guardhook.views.http.routes import TABLE, Route
 
 SECONDS = 30.0
+SEND_SECONDS = 60.0
 _PIECE = 64 * 1024
 log = logging.getLogger("guardhook.http")
 
@@ -141,8 +142,12 @@ class _Streamed(StreamingResponse):
         self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def within(message: Message) -> None:
+            # Who never reads must not keep a stream's place, or a store open, for ever.
+            await asyncio.wait_for(send(message), SEND_SECONDS)
+
         try:
-            await super().__call__(scope, receive, send)
+            await super().__call__(scope, receive, within)
         except Exception as error:
             log.error("an answer broke off: %s: %s", type(error).__name__, error)
             raise

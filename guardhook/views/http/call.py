@@ -84,9 +84,9 @@ class Call:
 
 
 def tenant_of(trace: Trace, default: str | None) -> str | None:
-    """Whose a trace is: what it was recorded with (`tenant_id` of its metadata), else this machine's tenant."""
+    """Whose a trace is: what it was recorded with (`tenant_id` of its metadata; no text is nobody's), else this machine's tenant."""
     if '"tenant_id"' in trace.metadata_json:
         stated = trace.metadata.get("tenant_id")
-        if isinstance(stated, str):
-            return stated
+        if stated is not None:
+            return stated if isinstance(stated, str) else None
     return default

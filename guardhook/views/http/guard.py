@@ -59,7 +59,8 @@ class Guard:
 
         try:
             check_host(request.headers.getlist("host"), self.context.hosts)
-            check_origin(request.headers.getlist("origin"), request.headers.get("sec-fetch-site"), self.context.origins)
+            check_origin(request.headers.getlist("origin"), request.headers.getlist("sec-fetch-site"), self.context.origins)  # fmt: skip
+            check_form(request)
             if request.method == "OPTIONS" and allowed and "access-control-request-method" in request.headers:
                 await _preflight()(scope, receive, hardened)
                 return
@@ -106,12 +107,20 @@ def local_host(text: str, names: frozenset[str]) -> bool:
         return False
 
 
-def check_origin(given: list[str], site: str | None, origins: frozenset[str]) -> None:
+def check_form(request: Request) -> None:
+    """Raises Refusal for a request that a proxy in front may have read differently: two statements of its length, or a target that names a host of its own."""
+    if "transfer-encoding" in request.headers and "content-length" in request.headers:
+        raise Refusal(400, "invalid_request", "Content-Length and Transfer-Encoding contradict each other", (("Connection", "close"),))  # fmt: skip
+    if not request.scope["path"].startswith("/"):
+        raise Refusal(400, "invalid_request", "the request's target must be a path", (("Connection", "close"),))
+
+
+def check_origin(given: list[str], sites: list[str], origins: frozenset[str]) -> None:
     """Raises Refusal for a request that a page made, unless the page's origin is one of those given."""
     if given:
         if len(given) != 1 or given[0] not in origins:
             raise Refusal(403, "origin_refused", "pages of this origin may not ask; `guardhook serve --allow-origin` names those that may")  # fmt: skip
-    elif site in ("cross-site", "same-site"):
+    elif not {site.lower() for site in sites} <= {"same-origin", "none"}:
         raise Refusal(403, "origin_refused", "pages of other origins may not ask")
 
 

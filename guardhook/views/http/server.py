@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import socket
@@ -20,7 +21,8 @@ from guardhook.views.http.app import app
 from guardhook.views.http.context import Context
 
 STOP_SECONDS = 5
-CONNECTIONS = 128
+CONNECTIONS = 256
+HEAD_SECONDS = 10.0
 _NAMED = (LifespanOff, asyncio_loop_factory)
 
 
@@ -53,6 +55,39 @@ def url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+class _Protocol(H11Protocol):
+    """Gives a connection so long to say what it wants, however slowly it talks: whoever only holds on to it would keep others away."""
+
+    _waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch()
+
+    def _watch(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+        elif self._waiting is None and not self.transport.is_closing():
+            self._waiting = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+
 class _Server(Server):
     """Ends open streams when it is told to stop."""
 
@@ -76,7 +111,7 @@ def run(context: Context, listener: socket.socket, ready: Callable[[], None]) ->
     """Serves until SIGINT or SIGTERM. ready is called once connections are answered."""
     _log()
     config = Config(
-        app(context), http=H11Protocol, ws="none", lifespan="off", loop="asyncio", log_config=None, access_log=False,
+        app(context), http=_Protocol, ws="none", lifespan="off", loop="asyncio", log_config=None, access_log=False,
         proxy_headers=False, server_header=False, timeout_keep_alive=10, timeout_graceful_shutdown=STOP_SECONDS, limit_concurrency=CONNECTIONS,
     )  # fmt: skip
     _Server(config, context, ready).run(sockets=[listener])
