@@ -21,6 +21,14 @@ def run(words: list[str]) -> None:
     """Runs a command. What nobody expected is told in one line; GUARDHOOK_TRACEBACK=1 shows developers the rest."""
     import os
 
+    for number in (0, 1, 2):  # a stream that was closed (`>&-`) goes nowhere, and its number to no other file
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
     if not os.path.isabs(os.environ.get("HOME", "/")):
         del os.environ["HOME"]  # empty or relative: home is then what the user database says, never the root folder
     try:

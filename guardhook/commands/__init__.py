@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import ClassVar
 
 import click
@@ -103,6 +104,9 @@ class Program(Table):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:  # the reader has seen enough (`| head`)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            raise SystemExit(0) from None
         except click.UsageError as error:
             if not ctx.meta.get(_JSON):
                 raise _tame(error) from None

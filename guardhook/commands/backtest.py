@@ -71,10 +71,11 @@ def command(
         fail(error.message, as_json=as_json)
     if fail_on and not found.judged:
         fail("no recorded call could be judged, so nothing can be said", as_json=as_json)
-    if as_json:
-        reading.print_json({"since": since, **found.as_dict()})
-    else:
-        _print(found, since)
+    with reading.heard():
+        if as_json:
+            reading.print_json({"since": since, **found.as_dict()})
+        else:
+            _print(found, since)
     if ("looser" in fail_on and any(found.totals[k] for k in LOOSER)) or (
         "stricter" in fail_on and any(found.totals[k] for k in STRICTER)
     ):

@@ -75,10 +75,11 @@ def command(
         raise
     if junit:
         _junit(junit, list(_cases(report)), as_json)
-    if as_json:
-        reading.print_json(report.as_dict())
-    else:
-        _print(report)
+    with reading.heard():
+        if as_json:
+            reading.print_json(report.as_dict())
+        else:
+            _print(report)
     if not report.ok:
         raise SystemExit(1)
 

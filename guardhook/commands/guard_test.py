@@ -158,20 +158,22 @@ def _trace(trace_id: str, directory: str | None, as_json: bool) -> None:
                 matches.append(row)
             else:
                 bar(trace.step_count, trace.step_count)
-                _row(row)
+                with reading.heard():
+                    _row(row)
         bar(trace.step_count, trace.step_count)
         lost = sum(missing.values())
-        if as_json:
-            reading.print_json({
-                "trace_id": trace.id, "steps": judged + lost, "judged": judged, "unevaluable": lost, "unevaluable_by_reason": missing,
-                **counts, "matches": matches,
-            })  # fmt: skip
-        else:
-            said = [f"{judged:,} of {judged + lost:,} step(s) judged", *(f"{n:,} {a.replace('_', ' ')}" for a, n in counts.items() if n)]  # fmt: skip
-            if lost:
-                why = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in missing.items() if n)
-                said.append(f"{lost:,} unevaluable ({why})")
-            click.echo(", ".join(said))
+        with reading.heard():
+            if as_json:
+                reading.print_json({
+                    "trace_id": trace.id, "steps": judged + lost, "judged": judged, "unevaluable": lost, "unevaluable_by_reason": missing,
+                    **counts, "matches": matches,
+                })  # fmt: skip
+            else:
+                said = [f"{judged:,} of {judged + lost:,} step(s) judged", *(f"{n:,} {a.replace('_', ' ')}" for a, n in counts.items() if n)]  # fmt: skip
+                if lost:
+                    why = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in missing.items() if n)
+                    said.append(f"{lost:,} unevaluable ({why})")
+                click.echo(", ".join(said))
     if not judged:
         if as_json:
             raise SystemExit(2)

@@ -160,6 +160,16 @@ def printing() -> Iterator[None]:
         raise SystemExit(0) from None
 
 
+@contextlib.contextmanager
+def heard() -> Iterator[None]:
+    """For commands whose status is an answer: it stays what it is when the reader has left (`| head`). What comes then goes nowhere."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _harmless_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -364,6 +364,39 @@ def test_pipes_get_no_colours_and_a_reader_that_leaves_is_no_error(data: Path) -
     assert piped.stdout.splitlines()[-1] == "0" and piped.stderr == ""
 
 
+def left(data: Path, *words: str) -> tuple[int, str]:
+    """Status and stderr of a command whose reader left before it began."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "guardhook", *words, "--dir", str(data)], cwd=REPOSITORY, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60,
+        )  # fmt: skip
+    finally:
+        os.close(writer)
+    return done.returncode, done.stderr
+
+
+def test_a_reader_that_left_before_the_first_line_changes_no_status(data: Path, tmp_path: Path) -> None:
+    end = ("trace.end", {"status": "completed"})
+    put(data, "a", step(1, name="Bash", input={"command": "ls"}), end, input={"q": 1})
+    golden = tmp_path / "golden.json"
+    run(data, "export", "--format", "golden", "--all-projects", "-o", str(golden))
+    put(data, "b", step(1, name="Bash", input={"command": "rm -rf /"}), end, input={"q": 1})
+    for words in (["list"], ["export"], ["backtest"], ["config", "list"]):
+        assert left(data, *words) == (0, "")
+    assert left(data, "check", "--golden", str(golden), "--all-projects") == (1, "")
+    assert left(data, "guard", "test", "b") == (1, "")
+
+
+def test_a_closed_stdout_is_no_error(data: Path) -> None:
+    put(data, "a", step(1))
+    for words in ("list", "show a", "export"):
+        shell = f"{sys.executable} -m guardhook {words} --dir {data} >&-"
+        done = subprocess.run(["bash", "-c", shell], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_json_paths_do_not_load_what_they_do_not_need(data: Path) -> None:
     put(data, "a")
     process(data, "list")
