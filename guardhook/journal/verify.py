@@ -15,6 +15,8 @@ import msgspec
 from guardhook.journal import files, line, read, spool, write
 from guardhook.journal.recover import is_day
 
+_LOCK = ".lock"
+
 
 class Finding(msgspec.Struct, frozen=True):
     """One thing that is not as it should be."""
@@ -49,9 +51,9 @@ def verify(journal_dir: str) -> Report:
     name = os.path.basename(journal_dir)
     _folder(report, journal_dir, name)
     for entry in sorted(os.listdir(journal_dir)):
-        if entry == write.HEADS or is_day(entry):
+        if entry in (write.HEADS, read.IMPORTS) or is_day(entry):
             _folder(report, f"{journal_dir}/{entry}", f"{name}/{entry}")
-        elif entry not in (read.GENERATION, read.IMPORTS):
+        elif entry != read.GENERATION:
             report.add("warning", f"{name}/{entry}", "is not the journal's")
     by_key: dict[str, list[read.SessionFile]] = {}
     for file in _session_files(report, journal_dir):
@@ -60,6 +62,7 @@ def verify(journal_dir: str) -> Report:
         report.sessions += 1
         _session(report, journal_dir, key, by_key[key])
     _heads(report, journal_dir, by_key)
+    _imports(report, journal_dir)
     _spool(report, journal_dir)
     return report
 
@@ -223,6 +226,59 @@ def _heads(report: Report, journal_dir: str, by_key: dict[str, list[read.Session
                 f"{os.path.basename(journal_dir)}/{write.HEADS}/{key}",
                 "has no file (nothing was appended yet, or files were removed)",
             )
+
+
+def _imports(report: Report, journal_dir: str) -> None:
+    """Imported runs: put in place whole, so what is unfinished there is damage."""
+    path, name = f"{journal_dir}/{read.IMPORTS}", f"{os.path.basename(journal_dir)}/{read.IMPORTS}"
+    try:
+        entries = sorted(os.listdir(path))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        report.add("damage", name, f"can't be read: {error.strerror or error}")
+        return
+    for entry in entries:
+        shown = f"{name}/{entry}"
+        if not entry.endswith(write.SUFFIX):
+            if not entry.startswith("."):
+                report.add("warning", shown, "is not the journal's")
+            elif entry != _LOCK:
+                report.add("warning", shown, "was never finished; the next import removes it")
+            continue
+        report.files += 1
+        try:
+            fd = read.open_session(journal_dir, read.SessionFile(read.IMPORTS, entry.removesuffix(write.SUFFIX)))
+        except OSError as error:
+            report.add("damage", shown, f"is not read: {error.strerror or error}")
+            continue
+        try:
+            _mode(report, os.fstat(fd), shown)
+            tickets = _Tickets()
+            if _lines(report, fd, shown, tickets) != os.fstat(fd).st_size:
+                report.add("damage", shown, "its end is missing")
+            elif not _whole(fd):
+                report.add("damage", shown, "its last lines are missing")
+            if lost := tickets.missing() + (min(tickets.seen, default=1) - 1):
+                report.add("damage", shown, f"{lost} tickets are missing: lines were removed")
+        finally:
+            os.close(fd)
+
+
+def _whole(fd: int) -> bool:
+    """Whether an import's last line is its end. Runs copied as they were (`verbatim`) need none: their start may tell it."""
+    for entry in itertools.islice(read.entries(fd), 2):
+        event = None if entry.line is None else entry.line.data.get("event")
+        if isinstance(event, dict) and event.get("verbatim") is True:
+            return True
+    size = os.fstat(fd).st_size
+    look = 1 << 16
+    while b"\n" not in (tail := os.pread(fd, look, max(0, size - look))[:-1]) and look < size:
+        look *= 4
+    try:
+        return line.parse(tail[tail.rfind(b"\n") + 1 :]).data.get("closes") is True
+    except line.BadLine:
+        return False
 
 
 def _spool(report: Report, journal_dir: str) -> None:

@@ -241,3 +241,72 @@ def test_strange_names_are_warned_of(journal: str) -> None:
     put(journal)
     Path(journal, "stranger").write_text("x")
     assert warnings(verify(journal)) == ["is not the journal's"]
+
+
+# -- imports
+
+
+def imported(journal: str, *events: tuple[str, dict[str, object]]) -> Path:
+    """An imported run as the importer leaves it: a note, then these lines."""
+    own: dict[str, object] = {"v": line.VERSION, "run": line.run_id("x", "t", 1), "segment": 1, "root": None}
+    path = Path(journal) / read.IMPORTS / "x-0.jsonl"
+    for folder in (path.parent.parent, path.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lines = [line.build(0, 1, line.NOTE, own, line.body({"origin": {}}))]
+    for seq, (kind, event) in enumerate(events, 2):
+        more: dict[str, object] = {"closes": True} if kind == "trace.end" else {}
+        lines.append(line.build(0, seq, kind, {**own, **more}, line.body({"trace": "t", "event": event})))
+    path.write_bytes(b"".join(lines))
+    path.chmod(0o600)
+    (path.parent / ".lock").touch(0o600)
+    return path
+
+
+WHOLE: tuple[tuple[str, dict[str, object]], ...] = (("trace.start", {}), ("trace.step", {"name": "a"}), ("trace.end", {}))  # fmt: skip
+
+
+def test_imports_are_verified_too(journal: str) -> None:
+    imported(journal, *WHOLE)
+    report = verify(journal)
+    assert not report.findings and (report.files, report.lines) == (1, 4)
+
+
+def test_a_copied_run_may_end_as_it_ended(journal: str) -> None:
+    imported(journal, ("trace.start", {"verbatim": True}), ("trace.step", {}))
+    assert not verify(journal).findings
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("cut", "its last lines are missing"), ("torn", "its end is missing"), ("removed", "1 tickets are missing: lines were removed"),
+        ("first", "1 tickets are missing: lines were removed"), ("changed", "a line can't be read"), ("empty", "its last lines are missing"),
+        ("mode", "can be read or written by others"), ("link", "is not read"), ("names", "is not read"), ("fifo", "is not read"),
+    ],
+)  # fmt: skip
+def test_damage_of_imports(journal: str, how: str, said: str) -> None:
+    path = imported(journal, *WHOLE)
+    lines = path.read_bytes().splitlines(keepends=True)
+    if how in ("cut", "torn", "removed", "first", "changed", "empty"):
+        path.write_bytes(b"".join({
+            "cut": lines[:-1], "torn": [*lines[:-1], lines[-1][:-5]], "removed": [*lines[:2], *lines[3:]], "first": lines[1:],
+            "changed": [*lines[:2], b"x" + lines[2], *lines[3:]], "empty": [],
+        }[how]))  # fmt: skip
+    elif how == "mode":
+        path.chmod(0o644)
+    elif how == "names":
+        os.link(path, path.with_name("x-1.jsonl"))
+    else:
+        path.unlink()
+        os.mkfifo(path) if how == "fifo" else path.symlink_to("/etc/passwd")
+    assert any(said in what for what in damage(verify(journal))), verify(journal)
+
+
+def test_other_things_beside_imports(journal: str) -> None:
+    folder = imported(journal, *WHOLE).parent
+    (folder / ".x.1.ab.part").touch()
+    (folder / "other").touch()
+    found = verify(journal)
+    assert not found.damaged and len(warnings(found)) == 2
+    folder.chmod(0o755)
+    assert verify(journal).damaged
