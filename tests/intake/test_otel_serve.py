@@ -13,7 +13,8 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -41,14 +42,6 @@ PROTOBUF = {"content-type": "application/x-protobuf"}
 @pytest.fixture(scope="module")
 def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
     made = Receiver(tmp_path_factory.mktemp("otel") / "gh", "--no-grpc", "--max-body", str(SMALL))
-    yield made
-    made.stop(signal.SIGKILL)
-
-
-@pytest.fixture(scope="module")
-def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    """One that does not wait long."""
-    made = Receiver(tmp_path_factory.mktemp("otel") / "gh", "--no-grpc", "--timeout", "1")
     yield made
     made.stop(signal.SIGKILL)
 
@@ -178,25 +171,7 @@ def test_a_request_without_a_length_is_told_so(receiver: Receiver) -> None:
     assert raw(receiver, HEAD + b"Connection: close\r\n\r\n").startswith(b"HTTP/1.1 411 ")
 
 
-@pytest.mark.parametrize("pieces", [(b"",), (b"POST /v1/tra",), (HEAD,)])
-def test_a_head_that_does_not_come_is_waited_for_only_so_long(hasty: Receiver, pieces: tuple[bytes]) -> None:
-    assert raw(hasty, *pieces).startswith(b"HTTP/1.1 408 ")
-
-
-def test_a_second_head_on_a_connection_that_does_not_come(hasty: Receiver) -> None:
-    body = json.dumps(GOOD).encode()
-    answer = raw(hasty, HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body, b"POST /v1/traces HT", wait=0.3)
-    assert answer.startswith(b"HTTP/1.1 200 ") and b"HTTP/1.1 408 " in answer
-
-
-def test_a_body_that_does_not_come_is_cut_off_and_stores_nothing(hasty: Receiver) -> None:
-    before = kept(hasty)
-    answer = raw(hasty, HEAD + b"Content-Length: 500\r\n\r\n", b'{"resourceSpans"')
-    assert answer.startswith(b"HTTP/1.1 408 ") and b"connection: close" in answer.lower()
-    assert kept(hasty) == before
-
-
-def test_a_body_that_drips_is_cut_off(hasty: Receiver) -> None:
+def dripping(receiver: Receiver) -> bytes:
     """Each byte comes in time, the whole does not."""
     out: list[bytes] = []
 
@@ -204,7 +179,7 @@ def test_a_body_that_drips_is_cut_off(hasty: Receiver) -> None:
         while chunk := connection.recv(65536):
             out.append(chunk)
 
-    with socket.create_connection(("127.0.0.1", hasty.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", receiver.port), timeout=20) as connection:
         connection.sendall(HEAD + b"Content-Length: 500\r\n\r\n")
         listener = threading.Thread(target=listen, args=(connection,))
         listener.start()
@@ -217,7 +192,45 @@ def test_a_body_that_drips_is_cut_off(hasty: Receiver) -> None:
                 break
             listener.join(0.2)
         listener.join(20)
-    assert b"".join(out).startswith(b"HTTP/1.1 408 ")
+    return b"".join(out)
+
+
+REQUEST = HEAD + b"Content-Length: %d\r\n\r\n" % len(json.dumps(GOOD)) + json.dumps(GOOD).encode()
+SLOW: dict[str, Callable[[Receiver], bytes]] = {
+    "no head": lambda r: raw(r, b""),
+    "half a line": lambda r: raw(r, b"POST /v1/tra"),
+    "half a head": lambda r: raw(r, HEAD),
+    "second head": lambda r: raw(r, REQUEST, b"POST /v1/traces HT", wait=0.3),
+    "second head with the first request": lambda r: raw(r, REQUEST + b"POST /v1/traces HT"),
+    "body": lambda r: raw(r, HEAD + b"Content-Length: 500\r\n\r\n", b'{"resourceSpans"'),
+    "body that drips": dripping,
+}
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, bytes], int]]:
+    """What a receiver that does not wait long answers to slow senders, which it has all at once; and how many lines it wrote."""
+    hasty = Receiver(tmp_path_factory.mktemp("otel") / "gh", "--no-grpc", "--timeout", "1")
+    try:
+        with ThreadPoolExecutor(len(SLOW)) as threads:
+            waiting = {name: threads.submit(send, hasty) for name, send in SLOW.items()}
+            answers = {name: future.result() for name, future in waiting.items()}
+        yield answers, kept(hasty)
+    finally:
+        hasty.stop(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_what_does_not_come_is_waited_for_only_so_long(slow: tuple[dict[str, bytes], int], name: str) -> None:
+    answer = slow[0][name]
+    if name.startswith("second"):
+        assert answer.startswith(b"HTTP/1.1 200 ") and b"HTTP/1.1 408 " in answer
+    else:
+        assert answer.startswith(b"HTTP/1.1 408 ") and b"connection: close" in answer.lower()
+
+
+def test_half_requests_store_nothing(slow: tuple[dict[str, bytes], int]) -> None:
+    assert slow[1] == 1  # that of the two whole ones, which were the same
 
 
 def test_a_sender_that_goes_away_in_the_middle_stores_nothing(receiver: Receiver) -> None:

@@ -29,16 +29,25 @@ def with_limits(seconds: float) -> type[H11Protocol]:
             super().data_received(data)
             if self.cycle is not None and not self.cycle.response_complete:
                 self._in_time()
-            elif self._late is None and not self.transport.is_closing():  # the head of another request has begun
-                self._late = self.loop.call_later(seconds, self._too_slow)
+            else:
+                self._begun()
 
         def on_response_complete(self) -> None:
             self._in_time()
             super().on_response_complete()
+            if (
+                self.cycle is None or self.cycle.response_complete
+            ):  # no whole request was waiting, but perhaps a part of one
+                self._begun()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._in_time()
             super().connection_lost(exc)
+
+        def _begun(self) -> None:
+            """The head of another request has begun, when something of it is there."""
+            if self._late is None and not self.transport.is_closing() and self.conn.trailing_data[0]:
+                self._late = self.loop.call_later(seconds, self._too_slow)
 
         def _in_time(self) -> None:
             if self._late is not None:
