@@ -78,11 +78,15 @@ def session_text(session: Json, paint: Paint, width: int) -> Iterator[str]:
     """All turns of a session, each with its account, after a line of totals."""
     totals = session["totals"]
     assert isinstance(totals, dict)
-    yield f"{_TONES.get(str(session['tone']), '?')} {len(_list(session, 'turns'))} turns, {totals.get('calls', 0)} calls, {totals.get('failed', 0)} failed, {totals.get('refused', 0)} stopped. Standing of the worst: {session.get('standing') or '-'}."  # fmt: skip
+    yield f"{_TONES.get(str(session['tone']), '?')} {_counted(len(_list(session, 'turns')), 'turn')}, {_counted(totals.get('calls', 0), 'call')}, {totals.get('failed', 0)} failed, {totals.get('refused', 0)} stopped. Standing of the worst: {session.get('standing') or '-'}."  # fmt: skip
     for place, account in enumerate(_list(session, "turns"), 1):
         yield ""
         yield paint.bold(f"--- turn {place} ---")
         yield from as_text(account, paint, width)
+
+
+def _counted(n: object, word: str) -> str:
+    return f"{n} {word if n == 1 else word + 's'}"
 
 
 def _summary(account: Json, paint: Paint) -> str:

@@ -31,7 +31,7 @@ PYTEST = declarations.of({"verify": [{"id": "tests", "label": "the tests", "argv
 NONE = Declarations()
 SEARCH = "mcp__db__search"
 HEADINGS = ["You asked", "It understood", "It checked", "It did not check", "It found", "How sure", "Anything wrong"]
-DIGEST = "2c83f115f7fa40addde097cc7db2f3213a03ca68933f611b5046a67f0c9e0504"
+DIGEST = "6c5b369cb5b460837789aa8d58c136981d22e5b9c7025d739efc577e84d388b5"
 
 
 def of(recording: dict[str, Any], declared: Declarations = NONE, **more: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def test_54_seven_rows(recording: dict[str, Any]) -> None:
     assert [r["id"] for r in account["rows"]] == ["asked", "understood", "checked", "not-checked", "found", "how-sure", "anything-wrong"]  # fmt: skip
     assert all(r["lines"] and r["chips"] for r in account["rows"])
     assert (account["kind"], account["shape"]) == ("guardhook/answer-account", 1)
-    assert account["templates"] == {"set": "guardhook-answer-account", "version": 1}
+    assert account["templates"] == {"set": "guardhook-answer-account", "version": 2}
 
 
 def test_54_silence_is_told() -> None:
@@ -164,7 +164,7 @@ def test_63_a_missing_value_is_no_error() -> None:
     teller = Teller()
     for values in ({}, {"tool": None}, {"tool": "\x00"}, {"tool": ["x"]}, {"n": "3", "tool": "x"}):
         assert teller.say("checked.tool.many", **values)["text"] == "This line could not be written from the record."  # type: ignore[arg-type]
-    assert teller.say("no.such", n=1)["template"] == {"id": "unreadable.line", "version": 1}
+    assert teller.say("no.such", n=1)["template"] == {"id": "unreadable.line", "version": 2}
     assert teller.unread == 6
     account = of(turn(asked(), called("\x1b\x00"), said_()))
     assert account["unread"] > 0 and len(account["rows"]) == 7
@@ -500,3 +500,65 @@ def test_82_damaged_members(damage: list[tuple[int, str, Any]]) -> None:
     assess_turn(recording, declarations=declared)
     Shower(recording, declarations=declared).all(pointers_of(account))
     facts_.look(events)
+
+
+# --- sentences that must be true of the session they tell of ------------------------------------------------------------
+
+
+def _interrupted(event: str) -> tuple[str, dict[str, Any]]:
+    return "hook.unknown", {"event": event}
+
+
+def test_hooks_are_said_to_be_missing_only_where_their_registration_is_known() -> None:
+    killed = of(turn(asked(), shell("sleep 9", done=False)))
+    refused = of(turn(asked(), denied(), said_()))
+    for account in (killed, refused):
+        assert "were not installed" not in json.dumps(account)
+    assert state(refused, "decided-enforced") == "unreachable"
+    silent = of(turn(asked(), shell("a", done=False), shell("b", done=False), said_()))
+    assert said_by(silent, "not-checked").keys() == {"missed.results"}
+    known = of({**turn(asked(), denied(), said_()), "structure": {"dialect": "codex", "hooks": [{"event": "PreToolUse"}]}})  # fmt: skip
+    assert "missed.hooks" in said_by(known, "not-checked")
+
+
+def test_a_call_of_which_nothing_more_is_known_is_a_call() -> None:
+    one = said_by(of(turn(asked(), shell("sleep 9", done=False))), "checked")
+    assert one == {"checked.unknown.one": "One tool call is recorded, and not whether it ran."}
+    two = said_by(of(turn(asked(), shell("a", done=False), shell("b", done=False))), "checked")
+    assert two == {"checked.unknown.many": "2 tool calls are recorded, and not whether they ran."}
+
+
+@pytest.mark.parametrize("event", ["interrupt", "StopFailure"])
+def test_what_was_interrupted_waits_for_nobody(event: str) -> None:
+    id = "call-x"
+    waiting = [*shell("git push", done=False, id=id), ("tool.approval_required", {"call_id": id, "source": "harness"})]
+    assert of(turn(asked(), waiting))["standing"] == "ask"
+    account = of(turn(asked(), waiting, _interrupted(event)))
+    assert account["standing"] == "not-sure" and "waiting" not in account["summary"]["sentence"]
+    assert of(turn(asked(), _interrupted(event), waiting))["standing"] == "ask"
+
+
+@pytest.mark.parametrize(
+    ("output", "length"),
+    [
+        ({"stdout": "hi", "stderr": "", "interrupted": False}, 2),
+        ({"stdout": "hi", "stderr": "oh", "interrupted": False, "isImage": False}, 4),
+        ({"llmContent": "Found 1 match", "returnDisplay": {"summary": "1"}}, 13),
+        ([{"type": "text", "text": "four"}], 4),
+        ("plain", 5),
+        ({"stdout": "hi", "stderr": "", "rows": [1]}, 43),
+    ],
+)
+def test_length_is_that_of_what_the_tool_said(output: object, length: int) -> None:
+    text = output if isinstance(output, str) else json.dumps(output)
+    found = said_by(of(turn(asked(), called("Tool", output=text), said_())), "found")
+    assert found == {"found.output": f"Tool returned {length} characters of output."}
+
+
+def test_declared_silence_is_seen_inside_what_a_harness_puts_around_it() -> None:
+    declared = declarations.of({"tools": [{"name": "Search", "role": "search", "empty_text": ["No matches"]}]})
+    for output in ({"stdout": "", "stderr": ""}, {"llmContent": "No matches", "returnDisplay": {}}):
+        account = of(turn(asked(), called("Search", output=json.dumps(output)), said_()), declared)
+        assert signals(account) == [("undeclared-empty-used", "bad")]
+    cut = of(turn(asked(), called("Search", output=json.dumps({"stdout": "x", "stderr": "", "truncated": True})), said_()))  # fmt: skip
+    assert said_by(cut, "found").keys() == {"found.cut"}

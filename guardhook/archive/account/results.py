@@ -33,13 +33,17 @@ def judge(output: object, tool: Tool | None) -> Result:
     if not isinstance(output, str):
         return Result(UNKNOWN)
     value, text = _unwrapped(output)
+    inner = _told(value)
+    if inner is not None:  # what a harness wraps around the text of a tool is no statement of the tool's
+        text = inner
     if text is not None:
+        cut = isinstance(value, dict) and value.get("truncated") is True
         trimmed = text.strip()
         if tool is not None and trimmed in tool.empty_text:
             return Result(EMPTY, 0)
         if not trimmed and tool is not None and tool.role == "search":
             return Result(EMPTY, 0)
-        return Result(UNKNOWN)
+        return Result(UNKNOWN, cut=cut)
     if isinstance(value, list):
         return Result(ROWS if value else EMPTY, len(value), "")
     if isinstance(value, dict):
@@ -55,6 +59,24 @@ def _unwrapped(output: str) -> tuple[object, str | None]:
         value = _parsed(inner)
         output = inner
     return (value, None) if isinstance(value, (dict, list)) else (None, output)
+
+
+def shown(output: str) -> str:
+    """The text that a tool gave, without what the harness put around it; what has another shape as it is."""
+    value, text = _unwrapped(output)
+    inner = _told(value)
+    return inner if inner is not None else text if text is not None else output
+
+
+def _told(value: object) -> str | None:
+    """The text inside the object that a harness reports for a tool: both streams of a shell, or what the model got to see."""
+    if not isinstance(value, dict):
+        return None
+    out, errors = value.get("stdout"), value.get("stderr", "")
+    if isinstance(out, str) and isinstance(errors, str) and not any(isinstance(v, (dict, list)) for v in value.values()):  # fmt: skip
+        return out + errors
+    seen = value.get("llmContent")
+    return seen if isinstance(seen, str) else None
 
 
 def _parsed(text: str) -> object:

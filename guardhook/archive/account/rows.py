@@ -122,6 +122,8 @@ class Rows:
         for (policy, tool), those in list(stopped.items())[:12]:
             out.append(self._pair("checked.refused", len(those), policy=policy, tool=tool, pointers=tuple(_decision(c.blocked.seq, "policy") for c in those if c.blocked is not None)))  # fmt: skip
         out += [say("checked.declined", pointers=(c.pointer(),), tool=c.tool) for c in view.declined]
+        if not out and view.open:
+            return [self._pair("checked.unknown", len(view.open), pointers=tuple(c.pointer("data/tool") for c in view.open))]  # fmt: skip
         return out or [say("checked.none", status="recorded" if not view.calls else "not-recorded")]
 
     def missed(self) -> list[Line]:
@@ -147,8 +149,10 @@ class Rows:
             out.append(self._pair("missed.limits", len(silent)))
         if view.lost:
             out.append(self._pair("missed.lost", view.lost, pointers=tuple(e.at("type") for e in view.events if e.type == "recorder.drop_detected")))  # fmt: skip
-        if view.calls and not view.posts:
+        if view.calls and not view.posts and view.registered:
             out.append(say("missed.hooks", hooks=["results of tools"]))
+        elif view.open and not view.posts and view.stop is not None:
+            out.append(say("missed.results"))
         return out or [say("missed.none")]
 
     def found(self) -> list[Line]:
@@ -185,7 +189,9 @@ class Rows:
         if shape.shape == results.ROWS:
             return self._pair("found.rows", shape.rows or 0, tool=tool, pointers=(call.pointer("rows"),))
         output = calls.output_of(call.end) if call.end is not None else None
-        return say("found.output", pointers=pointers, tool=tool, n=len(output) if isinstance(output, str) else 0)
+        return say(
+            "found.output", pointers=pointers, tool=tool, n=len(results.shown(output)) if isinstance(output, str) else 0
+        )
 
     def sure(self) -> list[Line]:
         view, say, found = self.view, self.teller.say, self.assessment

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from guardhook.archive.account import words
 
 SET = "guardhook-answer-account"
-VERSION = 1
+VERSION = 2
 # Who vouches, strongest first. `tool` is written with the tool's name.
 VOUCHERS = ("person", "record", "harness", "tool", "model", "app")
 _PLACE = re.compile(r"\{(\w+)(?::(\w+))?\}", re.ASCII)
@@ -52,6 +52,8 @@ def _table() -> dict[str, Template]:
         ("checked.refused.many", "Rule {policy:code} stopped {n:count} calls to {tool:code}.", "record"),
         ("checked.refused.harness", "The coding tool itself did not permit {tool:code}.", "harness"),
         ("checked.declined", "A call to {tool:code} was turned down at a prompt.", "harness"),
+        ("checked.unknown.one", "One tool call is recorded, and not whether it ran.", "record"),
+        ("checked.unknown.many", "{n:count} tool calls are recorded, and not whether they ran.", "record"),
         ("checked.none", "No tool call is recorded for this turn.", "record"),
         ("missed.refused", "What {tool:code} would have shown is missing: it was stopped.", "record"),
         ("missed.changed.one", "One file changed after the last check that passed: {files:list}.", "harness"),
@@ -64,6 +66,7 @@ def _table() -> dict[str, Template]:
         ("missed.lost.one", "One event reached guardhook and was not stored.", "record"),
         ("missed.lost.many", "{n:count} events reached guardhook and were not stored.", "record"),
         ("missed.hooks", "These hooks were not installed: {hooks:list}.", "record"),
+        ("missed.results", "No result of any tool is recorded. Perhaps the hooks that tell of results were not installed.", "record"),
         ("missed.none", "The record names nothing it left out. That is not proof that nothing was.", "record"),
         ("found.rows.one", "{tool:code} returned one row.", "tool"),
         ("found.rows.many", "{tool:code} returned {n:count} rows.", "tool"),

@@ -47,6 +47,7 @@ class View:
         self.events: list[Happened] = record.events[turn.first : turn.last] if turn is not None else []
         self.calls = [c for c in every if turn is not None and turn.first <= c.place < turn.last]
         self.lost = record.lost(turn) if turn is not None else 0
+        self.registered = _registered(record) is not None
         self.posts = _posts(record, every)
         self.prompts = [e for e in self.events if prompt_of(e) is not None]
         self.stop = self._stop()
@@ -111,11 +112,14 @@ class View:
                 or event.type in TERMINAL
                 or prompt_of(event) is not None
                 or is_stop(event)
+                or stopped_early(event)
             ):
                 waiting = None
         if self.stop is not None:
             return waiting
-        pending = [c.asked for c in self.calls if c.asked is not None and c.outcome == calls.OPEN]
+        # What was interrupted waits for nobody any more.
+        early = max((e.number for e in self.events if stopped_early(e)), default=-1)
+        pending = [c.asked for c in self.calls if c.asked is not None and c.outcome == calls.OPEN and c.asked.number > early]  # fmt: skip
         if self.turn is not None and self.turn.last < len(self.record.events):
             pending = []  # another turn began since
         if self.record.ended():
@@ -137,6 +141,15 @@ class View:
         found = [signal for check in self.checks for signal in check.signals]
         return [s for s in found if s.tone == "bad"] + [s for s in found if s.tone != "bad"]
 
+    def _no_posts(self, id: str) -> Checked:
+        """Whether hooks were missing is known from their registration only; that no result came is known always."""
+        why = (
+            "hooks that tell of results were not installed"
+            if self.registered
+            else "the record holds no result of any tool"
+        )
+        return Checked(id, UNREACHABLE, why, needs="posts")
+
     def _enforced(self) -> Checked:
         id = "decided-enforced"
         observed = any(c.decision is not None and c.decision.text("decision") == "deny" and c.decision.text("mode") for c in self.calls)  # fmt: skip
@@ -146,7 +159,7 @@ class View:
                 return Checked(id, UNREACHABLE, "guardhook only observed and stopped nothing", needs="mode")
             return Checked(id, NOT_APPLICABLE)
         if not self.posts:
-            return _no_posts(id)
+            return self._no_posts(id)
         stray = {c.tool for c in self.calls if c.end is not None and c.end.data.get("unpaired") is True}
         if any(c.ambiguous or c.tool in stray for c in denied):
             return Checked(id, UNREACHABLE, "a result may belong to a call that was stopped", needs="pairing")
@@ -171,7 +184,7 @@ class View:
         if not self.declared.checks:
             return Checked(id, UNREACHABLE, "no checks are declared", needs="undeclared")
         if not self.posts:
-            return _no_posts(id)
+            return self._no_posts(id)
         told = [c for c in self.attempts() if c.verdict in ("pass", "fail")]
         if self._lost_after_change():
             return _gap(id)
@@ -200,7 +213,7 @@ class View:
         if not self.ran:
             return Checked(id, NOT_APPLICABLE)
         if not self.posts:
-            return _no_posts(id)
+            return self._no_posts(id)
         if self.lost:
             return _gap(id)
         empty = tuple(c for c in self.ran if c.shape.shape == results.EMPTY)
@@ -234,13 +247,15 @@ def _gap(id: str) -> Checked:
     return Checked(id, UNREACHABLE, "events are missing from the record", needs="gap")
 
 
-def _no_posts(id: str) -> Checked:
-    return Checked(id, UNREACHABLE, "hooks that tell of results were not installed", needs="posts")
+def _registered(record: Record) -> list[object] | None:
+    """The hooks that were registered, None when that is not known."""
+    hooks = record.structure.get("hooks") if record.structure is not None else None
+    return hooks if isinstance(hooks, list) else None
 
 
 def _posts(record: Record, every: list[Call]) -> bool:
     """Whether results are told of at all: by the registration where it is known, else by any result."""
-    hooks = record.structure.get("hooks") if record.structure is not None else None
-    if isinstance(hooks, list):
+    hooks = _registered(record)
+    if hooks is not None:
         return any(isinstance(h, dict) and h.get("event") in POSTS for h in hooks)
     return any(c.end is not None and c.end.data.get("executed") is not False for c in every)
