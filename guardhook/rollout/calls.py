@@ -171,7 +171,7 @@ def judged_message(r: Renderer, facts: Facts, stage: str) -> None:
     reason = text(verdict.get("reason"))
     took = _took(verdict)
     if _fault(verdict):
-        r.emit("hook.failed", {**hook, "error": reason or "fault", "mode": text(verdict.get("mode")), "ignored": not facts.blocked()})  # fmt: skip
+        r.emit("hook.failed", {**hook, "error": reason or text(verdict.get("cause")) or "fault", "mode": text(verdict.get("mode")), "ignored": not facts.blocked()})  # fmt: skip
         return
     data = {
         **hook,
@@ -286,7 +286,11 @@ def _verdict(r: Renderer, facts: Facts, verdict: dict[str, object], hook: dict[s
     action, reason = text(verdict.get("action")) or "allow", text(verdict.get("reason"))
     took = _took(verdict)
     if _fault(verdict):
-        failed = {"error": reason or "fault", "ignored": not facts.blocked(), "duration_ms": took}
+        failed = {
+            "error": reason or text(verdict.get("cause")) or "fault",
+            "ignored": not facts.blocked(),
+            "duration_ms": took,
+        }
         r.emit("tool_hook.failed", {**hook, **failed})
         return
     decided = {"decision": _DECISIONS.get(action, action), "policy": text(verdict.get("policy")), "reason": reason, "mutated": False}  # fmt: skip

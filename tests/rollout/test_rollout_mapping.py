@@ -287,6 +287,11 @@ def test_a_fault_of_guardhook_s_own(journal: Journal) -> None:
     assert (failed["error"], failed["ignored"]) == ("no verdict in time", False) and told(events, "tool.call.blocked")
 
 
+def test_a_fault_whose_words_were_not_kept_is_told_by_its_kind(journal: Journal) -> None:
+    journal.add(event("other", verdict={**said("deny", None, ""), "cause": "payload"}))
+    assert data(rendered(journal), "hook.failed")["error"] == "payload"
+
+
 def test_the_harness_asks_and_refuses(journal: Journal) -> None:
     journal.add(
         prompt(),
