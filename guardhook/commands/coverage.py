@@ -57,7 +57,7 @@ def command(
         problem=lambda path, why: problems.append((path, why)), progress=bar,
     )  # fmt: skip
     told = _total(found)
-    failed = _failed(found, fail_under)
+    failed = _failed(found, fail_under, len(problems))
     if as_json:
         reading.print_json({
             "ok": failed is None, "since": since, **told, "sessions": [s.as_dict() for s in found],
@@ -89,7 +89,7 @@ def _total(found: list[SessionCoverage]) -> dict[str, object]:
     }
 
 
-def _failed(found: list[SessionCoverage], least: float | None) -> str | None:
+def _failed(found: list[SessionCoverage], least: float | None, unread: int) -> str | None:
     """Why the gate of --fail-under is not met."""
     if least is None:
         return None
@@ -99,7 +99,9 @@ def _failed(found: list[SessionCoverage], least: float | None) -> str | None:
     if 100 * reached < least * calls:
         return f"--fail-under {least:g}: only {100 * reached / calls:.2f}% of the calls reached the gate"
     although = sum(len(s.ran_although_blocked) for s in found)
-    return f"--fail-under: {although} call(s) ran although they were blocked" if although else None
+    if although:
+        return f"--fail-under: {although} call(s) ran although they were blocked"
+    return f"--fail-under: {unread} log(s) can't be read, so nobody knows what is in them" if unread else None
 
 
 def _print(found: list[SessionCoverage], every: bool, given: bool, since: str) -> None:

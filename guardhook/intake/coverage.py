@@ -127,7 +127,9 @@ def measure(
             progress(min(done, total), total)
     told = {session: heard.session(session.dialect, session.id) for session in sessions.values()}
     _each_once(sorted(told, key=lambda s: s.started_at or ""), told)
-    out = [s.compare(told[s]) for s in told if s.calls and (project is None or s.within(project))]
+    out = [
+        s.compare(told[s]) for s in told if any(not c.early for c in s.calls) and (project is None or s.within(project))
+    ]
     return sorted(out, key=lambda s: s.started_at or "", reverse=True)
 
 
@@ -178,7 +180,7 @@ def _logs(
 class _Call:
     """One call of a log."""
 
-    __slots__ = ("agent", "began", "blocked", "ended", "failed", "id", "input", "said", "tool")
+    __slots__ = ("agent", "began", "blocked", "early", "ended", "failed", "id", "input", "said", "tool")
 
     def __init__(self, id: str | None, tool: str, agent: str | None, began: int | None, input: object) -> None:
         self.id = id
@@ -186,6 +188,7 @@ class _Call:
         self.agent = agent
         self.began = began
         self.input = input  # only where calls are matched by it
+        self.early = False  # from before the time that is asked for: it has its events, and does not count
         self.ended: int | None = None
         self.failed = False
         self.blocked = False
@@ -231,8 +234,9 @@ class _Session:
         for event in run.events:
             if event.type in ("trace.step", "trace.step_start"):
                 call = self._call(event, agents, thread if isinstance(thread, str) else None)
-                if call is None or (since_us is not None and (call.began or since_us) < since_us):
+                if call is None:
                     continue
+                call.early = since_us is not None and call.began is not None and call.began < since_us
                 self.calls.append(call)
                 if event.type == "trace.step":
                     _over(call, event)
@@ -281,7 +285,10 @@ class _Session:
         never: list[Missed] = []
         although: list[Missed] = []
         for call in self.calls:
-            event = heard.take(call.id, call.tool, call.input, None if call.ended is None else call.ended + LATE_US)
+            until = None if call.ended is None else call.ended + LATE_US
+            event = heard.take(call.id, call.tool, call.input, call.began, until)
+            if call.early:
+                continue
             if event is None:
                 if call.tool in _WITHOUT_HOOK.get(self.dialect, ()):
                     without += 1

@@ -18,6 +18,10 @@ from guardhook.store.instants import micros
 
 # Harnesses whose hooks don't tell the call's id.
 WITHOUT_IDS = frozenset(("gemini",))
+# Harnesses whose hooks tell an id of their own beside the one that the log has; it stands in the payload, which may not have been kept.
+TWO_IDS = frozenset(("qwen-code",))
+# By tool and input an event of another call may be like this one's; so long before a call began it is surely of another.
+EARLY_US = 60_000_000
 _ASKED = ("pre_tool", "permission_request")
 _OVER = ("post_tool", "post_tool_failure")
 _UNTOLD = "\0untold"
@@ -47,9 +51,10 @@ class Told:
 class Heard:
     """The hook events of one session."""
 
-    def __init__(self, *, by_input: bool) -> None:
+    def __init__(self, dialect: str) -> None:
         self.events = 0
-        self._by_input = by_input
+        self._by_input = dialect in WITHOUT_IDS
+        self._two_ids = dialect in TWO_IDS
         self._calls: dict[str, list[Told]] = {}
         self._inputs: dict[tuple[str, str], list[Told]] = {}
 
@@ -79,41 +84,55 @@ class Heard:
 
     def _told(self, facts: Facts, us: int, over: bool) -> Told | None:
         """The call that an event belongs to. A result alone is no proof that the gate was asked."""
-        if self._by_input:
-            untold = facts.cut or facts.data.get("redaction") == "none"
+        untold = facts.data.get("redaction") == "none"
+        alike = self._by_input or (self._two_ids and untold)
+        if alike:
+            untold = untold or bool(facts.cut)
             waiting = self._inputs.setdefault(_likeness(facts.tool, _UNTOLD if untold else facts.input), [])
         else:
-            # Qwen Code gives hooks an id of their own beside the one that its log has.
-            call = text(facts.payload.get("tool_call_id")) or facts.call
+            call = (text(facts.payload.get("tool_call_id")) if self._two_ids else None) or facts.call
             if call is None:
                 return None
             waiting = self._calls.setdefault(call, [])
         going_on = next((t for t in waiting if not t.ran and t.call == facts.call), None)
-        if over or (going_on is not None and not self._by_input):
+        if over or (going_on is not None and (not alike or facts.call is not None)):
             return going_on
         told = Told(us, facts.call)
         waiting.append(told)
         return told
 
-    def take(self, call: str | None, tool: str, input: object, until: int | None) -> Told | None:
-        """What was told of a call, until an instant; each telling counts for one call. By input where there are no ids: as it is, without secrets, hashed, or not told at all."""
+    def take(self, call: str | None, tool: str, input: object, began: int | None, until: int | None) -> Told | None:
+        """What was told of a call that began at an instant, until another; each telling counts for one call. Microseconds, None when unknown.
+
+        By input where there are no ids: as it is, without secrets, hashed, or not told at all.
+        """
         if not self._by_input:
-            return None if call is None else _first(self._calls.get(call, ()), until)
-        for form in _forms(input) if self._inputs else ():
-            found = _first(self._inputs.get(_likeness(tool, form), ()), until)
+            found = None if call is None else _first(self._named(call), None, until)
+            if found is not None or not self._two_ids:
+                return found
+        since = None if began is None else began - EARLY_US
+        for form in (_forms(input) if self._by_input else (_UNTOLD,)) if self._inputs else ():
+            found = _first(self._inputs.get(_likeness(tool, form), ()), since, until)
             if found is not None:
                 return found
         return None
 
+    def _named(self, call: str) -> Sequence[Told]:
+        found = self._calls.get(call)
+        if found is None and self._two_ids:
+            hashed = redact.redact(call, (), "hashed")[0]
+            found = self._calls.get(hashed) if isinstance(hashed, str) else None
+        return found or ()
+
     def knows(self, call: str | None) -> bool:
         """Whether a call was told at all, be it too late or for another call of the log."""
-        return call is not None and bool(self._calls.get(call))
+        return call is not None and bool(self._named(call))
 
 
-def _first(waiting: Sequence[Told], until: int | None) -> Told | None:
-    """The first that is not taken yet and was told before an instant; it is taken now."""
+def _first(waiting: Sequence[Told], since: int | None, until: int | None) -> Told | None:
+    """The first that is not taken yet and was told between two instants; it is taken now."""
     for told in waiting:
-        if not told.taken and (until is None or told.us <= until):
+        if not told.taken and (since is None or told.us >= since) and (until is None or told.us <= until):
             told.taken = True
             return told
     return None
@@ -158,7 +177,7 @@ class Journal:
 
     def session(self, dialect: str, session: str | None) -> Heard:
         """Everything that hooks told of a session; files that can't be read tell nothing."""
-        heard = Heard(by_input=dialect in WITHOUT_IDS)
+        heard = Heard(dialect)
         if session is None:
             return heard
         key = line.key(dialect, session)

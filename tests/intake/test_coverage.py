@@ -18,7 +18,7 @@ from import_rig import FIXTURES, Ran, Rig
 
 from guardhook.core.folders import explicit
 from guardhook.intake.coverage import SessionCoverage, measure
-from guardhook.journal import line
+from guardhook.journal import line, redact
 from guardhook.store.instants import micros
 
 AT = "2026-11-30T10:00:{:02d}.000Z"
@@ -313,6 +313,10 @@ def test_a_bad_log_stops_nothing_and_is_named(rig: Cover) -> None:
     assert ran.status == 0 and [p["path"] for p in ran.json["problems"]] == [str(bad)]
     assert ran.json["calls"] == 1
     assert rig.run("coverage", rig.files / "none", *ALWAYS).status == 1
+    rig.hook("claude-code", "s-1", call="t1", tool="Bash", verdict=ALLOW)
+    assert rig.cover("--fail-under", "100").status == 0
+    ran = rig.run("coverage", rig.files, bad, *ALWAYS, "--fail-under", "100")
+    assert ran.status == 1 and "can't be read" in ran.stderr
 
 
 def test_words_of_a_log_reach_no_terminal_as_they_are(rig: Cover) -> None:
@@ -378,3 +382,40 @@ def test_qwen_code_tells_hooks_two_ids(rig: Cover) -> None:
         )
     found = rig.only()
     assert (found.calls, found.reached, found.agent_calls) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("mode", ["hashed", "none"])
+def test_qwen_code_when_its_ids_were_not_kept(rig: Cover, mode: str) -> None:
+    shutil.copytree(FIXTURES / "qwen", rig.files / "qwen")
+    session = "5e550001-0000-4000-8000-0000000000ff"
+    hashed = redact.redact({"tool_call_id": "call_qwen_1"}, (), "hashed")[0]
+    payload = hashed if mode == "hashed" else {}
+    for number, tool in enumerate(("agent", "run_shell_command")):
+        for event in ("pre_tool", "permission_request"):
+            at = f"2026-11-30T05:25:3{6 + number}.000Z"
+            rig.hook("qwen-code", session, event, call=f"toolu_{number}", tool=tool, payload=payload, redaction=mode, verdict=ALLOW, at=at)  # fmt: skip
+    found = rig.only()
+    assert (found.calls, found.reached, found.hook_events) == (2, 2, 4)
+    # Without any id, an event of another time is none of these calls.
+    (file,) = (rig.data / "journal" / "2026-11-30").iterdir()
+    file.write_text(file.read_text().replace("T05:25:3", "T05:20:3"))
+    assert rig.only().reached == (2 if mode == "hashed" else 0)
+
+
+def test_an_event_of_a_call_before_the_time_asked_for_is_not_lent_to_a_later_one(rig: Cover) -> None:
+    listing: tuple[str, dict[str, object]] = ("run_shell_command", {"command": "ls"})
+    gemini(rig, listing)
+    log = rig.files / "session-1.jsonl"
+    late = log.read_text().splitlines()[2].replace('"a"', '"b"').replace("T10:00:0", "T10:00:3").replace('"c0"', '"c1"')
+    log.write_text(log.read_text() + late + "\n")
+    rig.hook("gemini", "g-1", tool="run_shell_command", payload={"tool_input": {"command": "ls"}})
+    os.utime(log, (2_000_000_000, 2_000_000_000))
+    found = rig.run("coverage", rig.files, "--since", AT.format(20), "--json").json
+    assert (found["calls"], found["reached"]) == (1, 0)
+
+
+def test_an_event_from_long_before_a_call_is_none_of_it(rig: Cover) -> None:
+    """Made up in advance, or of a call in a log that is no longer there."""
+    gemini(rig, ("run_shell_command", {"command": "ls"}))
+    rig.hook("gemini", "g-1", tool="run_shell_command", payload={"tool_input": {"command": "ls"}}, at="2026-11-30T09:50:00.000Z")  # fmt: skip
+    assert rig.only().reached == 0
