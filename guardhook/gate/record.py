@@ -84,10 +84,13 @@ def append(
         budget=budget,
     )
     if isinstance(audit, dict) and outcome.state != "nowhere":
-        from guardhook.journal import audit as trail
-
         left = budget - (time.monotonic() - started)
-        trail.take(audit, journal, event, data, now, outcome, left)
+        try:
+            from guardhook.journal import audit as trail
+
+            trail.take(audit, journal, event, data, now, outcome, left)
+        except Exception:
+            pass  # an installation that is in pieces changes no decision either: the call is on record
     return outcome
 
 

@@ -32,7 +32,8 @@ PAYLOAD_BYTES = 2 << 20
 LOCK_SECONDS = 5.0
 _TAIL = 8192
 _WINDOW = 4 << 20
-_ARGUMENTS = 256 * 1024
+_TEXT = 256 * 1024  # characters of arguments or a prompt
+_NAME = 1024
 _AT_ONCE = 8  # missed entries that one writer takes in
 
 Entry = tuple[str, str, str, "dict[str, object] | None"]  # timestamp, run, type, payload
@@ -65,7 +66,10 @@ def rendered(entry: Entry, before: str) -> tuple[bytes, str]:
         digest = entry_hash(ts, run, kind, payload, before)
         own = {} if payload is None else {"payload": payload}
         line_ = {"timestamp": ts, "run_id": run, "event_type": kind, **own, "prev_hash": before, "entry_hash": digest}
-        return (dumps(line_) + "\n").encode("ascii"), digest
+        raw = (dumps(line_) + "\n").encode("ascii")
+        if len(raw) > _WINDOW:  # nothing could ever follow it
+            raise AuditError(None, f"the entry is larger than {_WINDOW} bytes")
+        return raw, digest
     except (ValueError, TypeError, RecursionError) as error:
         raise AuditError(None, f"the payload is not JSON: {error}") from None
 
@@ -110,19 +114,34 @@ class Log:
             fd = self._fd
             _lock(fd, deadline)
             try:
-                waiting, names = _waiting(missed) if missed is not None else ([], [])
-                size = posix.fstat(fd).st_size
+                status = posix.fstat(fd)
+                if status.st_nlink != 1:
+                    raise AuditError(None, "the audit file was removed or renamed meanwhile")
+                waiting, names = _waiting(missed, deadline) if missed is not None else ([], [])
+                size = status.st_size
                 before = last_hash(fd, size)
                 chunks: list[bytes] = []
-                for entry in [*waiting, *entries]:
+                for entry in waiting:
+                    chunk, before = _standing_in(entry, before)
+                    chunks.append(chunk)
+                for entry in entries:
                     chunk, before = rendered(entry, before)
                     chunks.append(chunk)
                 _write(fd, b"".join(chunks), size)
+                if missed is not None and names:
+                    _forget(missed, names)  # under the lock, or the next one takes them in as well
             finally:
                 fcntl.flock(fd, fcntl.LOCK_UN)
-            if missed is not None and names:
-                _forget(missed, names)
             return before
+
+
+def _standing_in(entry: Entry, before: str) -> tuple[bytes, str]:
+    """As rendered, for an entry that waited: where it can't be kept, that it was there is. Else it would keep away all that come after it."""
+    try:
+        return rendered(entry, before)
+    except AuditError as error:
+        ts, run, kind, _ = entry
+        return rendered((ts[:_NAME], run[:_NAME], kind[:_NAME], {"failed": str(error)}), before)
 
 
 def _root(folder: str) -> int:
@@ -215,6 +234,9 @@ def note(folder: str, entries: list[Entry]) -> None:
             try:
                 if posix.write(fd, data) != len(data):
                     raise OSError(None, "only a part could be written")
+            except OSError:
+                posix.unlink("." + name, dir_fd=root)
+                raise
             finally:
                 posix.close(fd)
             posix.rename("." + name, name, src_dir_fd=root, dst_dir_fd=root)
@@ -222,8 +244,8 @@ def note(folder: str, entries: list[Entry]) -> None:
         posix.close(root)
 
 
-def _waiting(folder: str) -> tuple[list[Entry], list[str]]:
-    """The oldest entries that wait, and the names of their files. What is none is left where it is."""
+def _waiting(folder: str, deadline: float) -> tuple[list[Entry], list[str]]:
+    """The oldest entries that wait, and the names of their files. What is none is left where it is, and keeps nothing else waiting."""
     try:
         root = files.open_folder(folder)
     except OSError:
@@ -231,11 +253,16 @@ def _waiting(folder: str) -> tuple[list[Entry], list[str]]:
     found: list[Entry] = []
     names: list[str] = []
     try:
-        for name in sorted(n for n in posix.listdir(root) if n[:1] != ".")[:_AT_ONCE]:
-            entry = _noted(name, root)
+        for name in sorted(n for n in posix.listdir(root) if n[:1] != "."):
+            try:
+                entry = _noted(name, root)
+            except OSError:
+                continue
             if entry is not None:
                 found.append(entry)
                 names.append(name)
+            if len(found) == _AT_ONCE or time.monotonic() > deadline:
+                break
     except OSError:
         pass
     finally:
@@ -339,24 +366,37 @@ def _started(event: Event, data: dict[str, object]) -> dict[str, object]:
     _, prompt = _recorded(event, data)
     payload = data.get("payload")
     model = payload.get("model") if isinstance(payload, dict) else None
-    return {name: whole(said) for name, said in (("prompt", prompt), ("model", model)) if isinstance(said, str)}
+    out: dict[str, object] = {}
+    for name, said, most in (("prompt", prompt, _TEXT), ("model", model, _NAME)):
+        if isinstance(said, str):
+            _keep(out, name, said, most)
+    return out
 
 
 def _action(event: Event, data: dict[str, object], seq: int | None) -> dict[str, object]:
-    out: dict[str, object] = {"tool": data.get("tool"), "call_id": data.get("call")}
+    out: dict[str, object] = {}
+    for name, said in (("tool", data.get("tool")), ("call_id", data.get("call"))):
+        if isinstance(said, str):
+            _keep(out, name, said, _NAME)
+        else:
+            out[name] = None
     given, _ = _recorded(event, data)
     if given is not None:
-        arguments = given if isinstance(given, str) else dumps(given)
-        if len(arguments) <= _ARGUMENTS:
-            out["arguments"] = whole(arguments)
-        else:
-            out["arguments_sha256"], out["arguments_bytes"] = _digest(arguments)
+        _keep(out, "arguments", given if isinstance(given, str) else dumps(given), _TEXT)
     out["seq"] = seq  # the journal's ticket; steps are counted when a rollout is rendered
     verdict = data.get("verdict")
     if isinstance(verdict, dict) and verdict.get("action") not in (None, "allow"):
         out["decision"] = verdict.get("action")
         out["mode"] = verdict.get("mode")
     return out
+
+
+def _keep(out: dict[str, object], name: str, said: str, most: int) -> None:
+    """A text under its name, one that is too long as its hash and size: an entry stays far below what a line may be."""
+    if len(said) <= most:
+        out[name] = whole(said)
+    else:
+        out[f"{name}_sha256"], out[f"{name}_bytes"] = _digest(said)
 
 
 def _digest(arguments: str) -> tuple[str, int]:

@@ -324,3 +324,62 @@ def test_what_was_missed_comes_in_first_and_once(tmp_path: Path) -> None:
 def test_the_hash_is_sha256_of_the_documented_text() -> None:
     text = '{"ts":"t","run_id":"r","event_type":"e","payload_json":"{\\"a\\":1}","prev_hash":"genesis"}'
     assert audit.entry_hash("t", "r", "e", {"a": 1}, "genesis") == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_an_entry_that_no_other_could_follow_is_refused(tmp_path: Path) -> None:
+    """A line of more than what is read of a file's end: the payload itself is small enough, its escapes are not."""
+    log = audit.Log(str(tmp_path), DAY)
+    log.append([entry()])
+    with pytest.raises(audit.AuditError, match="larger than"):
+        log.append([entry(1, {"text": "é" * 1_000_000})])
+    log.append([entry(2)])
+    assert whole(tmp_path) == 2
+
+
+def test_what_waits_and_cant_be_written_keeps_nothing_else_away(tmp_path: Path) -> None:
+    missed = tmp_path / "missed"
+    audit.note(str(missed), [entry(1, {"text": "\x01" * 700_000}), entry(2)])
+    for number in range(9):
+        (missed / f"0-{number}").write_text("no entry")
+    (missed / "00-folder").mkdir()
+    (missed / "00-link").symlink_to("/etc/passwd")
+    audit.Log(str(tmp_path / "trail"), DAY).append([entry(3)], missed=str(missed))
+    assert whole(tmp_path / "trail") == 3
+    first, second, third = (json.loads(raw)["payload"] for raw in file_of(tmp_path / "trail").read_text().splitlines())
+    assert set(first) == {"failed"} and (second, third) == ({"n": 2}, {"n": 3})
+    assert len(os.listdir(missed)) == 11
+
+
+def test_two_writers_take_what_waits_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken in is removed before the lock is let go."""
+    missed = str(tmp_path / "missed")
+    audit.note(missed, [entry(1)])
+    logs = [audit.Log(str(tmp_path / "trail"), DAY) for _ in range(2)]
+    forget = audit._forget
+
+    def slowly(folder: str, names: list[str]) -> None:
+        with pytest.raises(TimeoutError):
+            logs[1].append([entry(9)], seconds=0, missed=missed)
+        forget(folder, names)
+
+    monkeypatch.setattr(audit, "_forget", slowly)
+    logs[0].append([entry(2)], missed=missed)
+    monkeypatch.setattr(audit, "_forget", forget)
+    logs[1].append([entry(3)], missed=missed)
+    assert whole(tmp_path / "trail") == 3
+
+
+def test_a_file_that_was_removed_meanwhile_gets_nothing(tmp_path: Path) -> None:
+    log = audit.Log(str(tmp_path), DAY)
+    log.append([entry()])
+    file_of(tmp_path).unlink()
+    with pytest.raises(audit.AuditError, match="removed"):
+        log.append([entry(1)])
+
+
+def test_a_full_disk_leaves_no_halves_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(audit.posix, "write", lambda fd, data: 3)
+        with pytest.raises(OSError, match="only a part"):
+            audit.note(str(tmp_path / "missed"), [entry()])
+    assert os.listdir(tmp_path / "missed") == []

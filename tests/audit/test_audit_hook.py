@@ -196,6 +196,40 @@ def test_a_trail_that_cant_be_written_changes_no_decision_and_is_caught_up(machi
     assert os.listdir(machine.folder / audit.MISSED) == []
 
 
+@pytest.mark.parametrize("prompt", ["\x01" * 700_000, "\u00e9" * 700_000, "\u2028" * 250_000])
+def test_a_prompt_of_any_size_keeps_nothing_after_it_out(machine: Machine, prompt: str) -> None:
+    """Its entry was too large to be written, or to be followed, and waited before all others for ever."""
+    machine.hook("UserPromptSubmit", prompt=prompt)
+    machine.call("rm x")
+    started, action = machine.entries()
+    assert action["event_type"] == "audit.action" and not os.path.exists(machine.folder / audit.MISSED)
+    payload = started["payload"]
+    assert isinstance(payload, dict)
+    if len(prompt) > 300_000:
+        assert set(payload) == {"prompt_sha256", "prompt_bytes"}
+    else:
+        assert payload["prompt"] == prompt
+
+
+@pytest.mark.parametrize("what", ["audit", "audit_json", "modifying"])
+@pytest.mark.parametrize("mode", ["--enforce", "--observe"])
+def test_an_installation_in_pieces_changes_no_decision(machine: Machine, what: str, mode: str) -> None:
+    machine.configure(ON)
+    code = (
+        f"import sys; sys.modules['guardhook.journal.{what}'] = None\n"
+        "from guardhook.gate import hook\n"
+        f"hook.main(['PreToolUse', '--dir', {str(machine.folder)!r}, *{[mode] if mode == '--enforce' else []!r}])"
+    )
+    for command, status in (("rm x", 0), ("echo GH-DENY", 2 if mode == "--enforce" else 0)):
+        payload = {"session_id": SESSION, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": command}, "cwd": "/", "tool_use_id": "t",
+                   "transcript_path": "/t", "permission_mode": "default"}  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", code], input=json.dumps(payload), capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == status, done
+        assert status or (done.stdout, done.stderr) == ("", "")
+
+
 def test_a_wrong_setting_is_named_with_its_line(machine: Machine) -> None:
     (machine.folder / "config.toml").write_text(
         '[forensics]\naudit_trail_enabled = true\nrollout_dir = "relative/path"\n'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from itertools import islice
 from pathlib import Path
@@ -77,6 +78,25 @@ def test_streams_are_few(serve: object) -> None:
     while server.ask("/v1/events", "HEAD").status != 200:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_who_never_reads_loses_the_stream(serve: object, journal: Journal) -> None:
+    journal.add(event("user_prompt", prompt="x", session="big"))
+    for number in range(14):
+        journal.add(event("pre_tool", tool="Bash", given={"command": "y" * 700_000}, call=f"b{number}", session="big"))
+    server = serve(changed="from guardhook.views.http import app; app.SEND_SECONDS = 0.2")  # type: ignore[operator]
+    (trace,) = (t["id"] for t in server.ask("/v1/traces?session=big").json["items"])
+    taken = [server.events("/v1/events") for _ in range(STREAMS - 1)]
+    assert all(next(stream)[0] == ":" for stream in taken)
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect((server.host, server.port))
+        deaf.sendall(f"GET /v1/traces/{trace}/events?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert deaf.recv(64).startswith(b"HTTP/1.1 200")
+        deadline = time.monotonic() + 20
+        while server.ask("/v1/events", "HEAD").status != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
 def tail_of(journal: Journal) -> Tail:
