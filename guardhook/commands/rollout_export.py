@@ -147,20 +147,26 @@ def _follow(
     from guardhook.store import Locked, Missing, open_store
 
     assert isinstance(options, Options)
-    problems: set[str] = set()
+    told: set[str] = set()
+    begun = False
     try:
         while True:
+            problems: list[str] | None = None
             try:
                 with open_store(folders) as store:
-                    report = sync(store, folders, folder, options, turns=by_turns)
-                for problem in report.problems:
-                    if problem not in problems:
-                        say(f"guardhook: {problem}")
-                        problems.add(problem)
+                    problems = sync(store, folders, folder, options, turns=by_turns).problems
+                begun = True
             except (Missing, Locked):
                 pass  # nothing was recorded yet, or somebody else is at it
             except StoreError as error:
-                fail(error.message)
+                if not begun:
+                    fail(error.message)
+                problems = [error.message]  # a disk that comes and goes does not end what was begun
+            for problem in problems or ():
+                if problem not in told:
+                    say(f"guardhook: {problem}")
+            if problems is not None:
+                told = set(problems)
             time.sleep(interval / 1000)
     except KeyboardInterrupt:
         raise SystemExit(0) from None

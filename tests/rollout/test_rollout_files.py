@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -498,6 +500,36 @@ def test_following(journal: Journal, tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
     assert path.read_bytes() == exported(journal)
+
+
+def test_following_outlives_a_folder_that_comes_and_goes(journal: Journal, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    path = out / DAY / f"{RUN}.jsonl"
+    journal.add(event("user_prompt", prompt="p"))
+    words = ["rollout", "export", "--follow", str(out), "--interval", "20", "--dir", str(journal.base)]
+    errors = tmp_path / "errors"
+    with errors.open("wb") as file:
+        process = subprocess.Popen([sys.executable, "-m", "guardhook", *words], env={**os.environ, "GUARDHOOK_DIR": ""}, stderr=file)  # fmt: skip
+
+    def until(done: Callable[[], bool]) -> None:
+        end = time.monotonic() + 30
+        while not done():
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.02)
+
+    try:
+        until(path.exists)
+        for number in range(100):  # it may be made again in between
+            out.rename(tmp_path / f"away{number}")
+            with contextlib.suppress(FileExistsError), out.open("x"):
+                break
+        until(lambda: errors.read_bytes() != b"")
+        out.unlink()
+        until(path.exists)
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    assert path.read_bytes() == exported(journal) and len(errors.read_text().splitlines()) == 1
 
 
 def test_verify(journal: Journal, tmp_path: Path) -> None:
