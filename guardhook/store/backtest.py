@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import NamedTuple
 
 from guardhook.analysis.facts import Facts
@@ -27,6 +28,9 @@ KINDS = ("newly_denied", "newly_reviewed", "newly_allowed", "eased")
 STRICTER = ("newly_denied", "newly_reviewed")
 LOOSER = ("newly_allowed", "eased")
 GATE = "(the gate itself)"  # in place of a policy: what is blocked under any policies
+_ALIKE_MOST = 1_000  # different calls that are counted apart, per policy
+_COMMONEST = 10
+_REMEMBERED = 20_000  # verdicts
 REASONS = ("redacted", "cut", "stripped", "unreadable", "failed", "out_of_time")
 
 
@@ -50,12 +54,42 @@ class Change(NamedTuple):
     call: str
 
 
+class Alike(NamedTuple):
+    """Changed calls that say the same: how many, and the last of them."""
+
+    kind: str
+    tool: str | None
+    call: str
+    calls: int
+    ts: str
+    trace_id: str
+
+
 @dataclass
 class PolicyCount:
-    """What one policy changes: calls by kind, and how many in which traces."""
+    """What one policy changes: calls by kind, how many in which traces and on how many days, and what they say."""
 
+    reason: str = ""
     calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
     sessions: dict[str, int] = field(default_factory=dict)
+    days: set[str] = field(default_factory=set)
+    alike: dict[tuple[str, str | None, str], Alike] = field(default_factory=dict)
+
+    def add(self, change: Change) -> None:
+        self.calls[change.kind] += 1
+        self.sessions[change.trace_id] = self.sessions.get(change.trace_id, 0) + 1
+        self.days.add(change.ts[:10])
+        key = change.kind, change.tool, change.call
+        before = self.alike.get(key)
+        if before is not None:
+            last = max((before.ts, before.trace_id), (change.ts, change.trace_id))
+            self.alike[key] = Alike(*key, before.calls + 1, *last)
+        elif len(self.alike) < _ALIKE_MOST:
+            self.alike[key] = Alike(*key, 1, change.ts, change.trace_id)
+
+    def commonest(self, most: int) -> list[Alike]:
+        """The calls that come most often, the most frequent one first."""
+        return sorted(self.alike.values(), key=lambda a: (-a.calls, a.call))[:most]
 
 
 @dataclass
@@ -67,17 +101,22 @@ class Outcome:
     judged: int = 0
     unchanged: int = 0
     sessions: set[str] = field(default_factory=set)
+    days: set[str] = field(default_factory=set)
     unevaluable: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
     totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
     policies: dict[str, PolicyCount] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
 
+    def ranked(self) -> list[tuple[str, PolicyCount]]:
+        """Policies by how much they change, most first."""
+        return sorted(self.policies.items(), key=lambda p: (-sum(p[1].calls.values()), p[0]))
+
     def as_dict(self) -> dict[str, object]:
         """The documented shape of `backtest --json`."""
-        order = sorted(self.policies.items(), key=lambda p: (-sum(p[1].calls.values()), p[0]))
         return {
             "against": self.against,
             "sessions": len(self.sessions),
+            "days": len(self.days),
             "calls": self.calls,
             "judged": self.judged,
             "unchanged": self.unchanged,
@@ -87,10 +126,13 @@ class Outcome:
             "policies": [
                 {
                     "policy": name,
+                    "reason": one.reason,
                     **one.calls,
+                    "days": len(one.days),
+                    "commonest": [a._asdict() for a in one.commonest(_COMMONEST)],
                     "sessions": [{"trace_id": t, "calls": n} for t, n in sorted(one.sessions.items())],
                 }
-                for name, one in order
+                for name, one in self.ranked()
             ],
             "changes": [c._asdict() for c in self.changes],
             "changes_omitted": sum(self.totals.values()) - len(self.changes),
@@ -111,11 +153,19 @@ class _Other(Folders):
         return self._policies
 
 
-def compiled(folders: Folders, *, policies: str | None = None, preset: str | None = None) -> Compiled:
+def compiled(
+    folders: Folders,
+    *,
+    policies: str | None = None,
+    preset: str | None = None,
+    enable: Sequence[str] = (),
+    disable: Sequence[str] = (),
+) -> Compiled:
     """The shipped, system and user policies, in memory. policies: a folder to take in place of the user's own; preset: in place of the configured one
-    (a preset that the machine's administrator locked stays). Raises BadPolicies.
+    (a preset that the machine's administrator locked stays); enable, disable: shipped policies or packs, as `guard enable` and `guard disable` would
+    leave them. Nothing of the user's is changed. Raises BadPolicies.
     """
-    if policies is None and preset is None:
+    if policies is None and preset is None and not enable and not disable:
         return _compile(folders)
     if policies is not None:
         policies = os.path.abspath(policies)
@@ -127,6 +177,7 @@ def compiled(folders: Folders, *, policies: str | None = None, preset: str | Non
             raise BadPolicies(f"{policies} holds no policy files (*.toml)", policies)
     with tempfile.TemporaryDirectory(prefix="guardhook-") as config:
         _configure(folders.config, config, preset)
+        _switch(_Other(folders, config, f"{config}/none"), enable, disable)
         return _compile(_Other(folders, config, policies or folders.user_policies))
 
 
@@ -134,7 +185,7 @@ def _configure(old: str, new: str, preset: str | None) -> None:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    for name in ("config.toml", "exceptions.toml"):
+    for name in ("config.toml", "exceptions.toml", "overrides.toml"):
         try:
             with open(f"{old}/{name}", encoding="utf-8") as file:
                 text = file.read()
@@ -153,6 +204,23 @@ def _configure(old: str, new: str, preset: str | None) -> None:
         if text:
             with open(f"{new}/{name}", "w", encoding="utf-8") as file:
                 file.write(text)
+
+
+def _switch(folders: Folders, enable: Sequence[str], disable: Sequence[str]) -> None:
+    """As the commands of these names, on folders that hold no policies of a user's."""
+    from guardhook.policy import edit
+
+    for names, on in ((enable, True), (disable, False)):
+        for name in names:
+            try:
+                edit.switch(folders, name, on)
+            except edit.EditError as error:
+                try:
+                    if error.code != 1:
+                        raise
+                    edit.switch_pack(folders, name, on)
+                except edit.EditError as last:
+                    raise BadPolicies(str(last).replace("no policy or pack", "no shipped policy or pack")) from None
 
 
 def _compile(folders: Folders) -> Compiled:
@@ -188,6 +256,7 @@ def run(
         out.calls += 1
         trace = trace_id(key)
         out.sessions.add(trace)
+        out.days.add(ts[:10])
         missing = lacking(data)
         if missing is None:
             try:
@@ -212,14 +281,13 @@ def run(
             continue
         owed = new if kind in STRICTER else old
         policy = owed.policy or GATE
-        count = out.policies.setdefault(policy, PolicyCount())
-        count.calls[kind] += 1
-        count.sessions[trace] = count.sessions.get(trace, 0) + 1
+        changed = Change(
+            kind, policy, old.action, new.action, owed.reason, trace, event.session, event.dialect, ts, event.tool, told(event),
+        )  # fmt: skip
+        out.policies.setdefault(policy, PolicyCount(owed.reason)).add(changed)
         out.totals[kind] += 1
         if keep < 0 or len(out.changes) < keep:
-            out.changes.append(Change(
-                kind, policy, old.action, new.action, owed.reason, trace, event.session, event.dialect, ts, event.tool, told(event),
-            ))  # fmt: skip
+            out.changes.append(changed)
     return out
 
 
@@ -283,20 +351,33 @@ class Judge:
         self._folders = folders
         self._projects: dict[str, Compiled | None] = {}
         self._person: tuple[str, str] | None = None
+        self._roots: dict[str | None, str | None] = {}
+        self._mains: dict[int, Compiled] = {}  # keeps them, so that no other gets the same id
+        self._said: dict[tuple[int, bytes], Verdict] = {}
 
     def __call__(self, main: Compiled, event: Event, data: dict[str, object]) -> Verdict:
         from guardhook.gate import judge as gate
         from guardhook.gate import roots
 
         pinned = data.get("root")
-        current = roots.find_root(event.cwd)
+        same = id(self._mains.setdefault(id(main), main)), _alike(event, pinned)
+        if same in self._said:  # agents repeat themselves
+            return self._said[same]
+        if event.cwd not in self._roots:
+            self._roots[event.cwd] = roots.find_root(event.cwd)
+        current = self._roots[event.cwd]
         sets = [main]
         for root in dict.fromkeys((pinned, current)):
             one = self._project(root) if isinstance(root, str) else None
             if one is not None:
                 sets.append(one)
         facts = self.facts(pinned if isinstance(pinned, str) else current, event.cwd, {})
-        return gate.decide(sets, event, facts, allow_empty=True)[0]
+        verdict: Verdict = gate.decide(sets, event, facts, allow_empty=True)[0]
+        if not verdict.degraded:
+            if len(self._said) >= _REMEMBERED:
+                self._said.clear()
+            self._said[same] = verdict
+        return verdict
 
     def facts(self, root: str | None, cwd: str | None, marked: dict[str, str]) -> Facts:
         """What the hook would know of the disk. The user database is asked once for all calls: that may take a millisecond each time."""
@@ -323,6 +404,16 @@ class Judge:
                     found = None  # as in the hook: a project that breaks its own policies loses only these
             self._projects[root] = found
         return self._projects[root]
+
+
+def _alike(event: Event, root: object) -> bytes:
+    """The same for events that can't but be judged alike: all that a policy may ask of a call, its ids left out."""
+    whole = (
+        root, event.dialect, event.event, event.native_event, event.agent_type, event.cwd, event.mode, event.surface, event.tool, event.kind,
+        event.input, event.output, event.error, event.prompt, event.commands, event.shell, [(f.op, f.path, f.content) for f in event.files],
+        event.urls, event.step_type, event.mcp_server, event.mcp_tool, event.undecidable,
+    )  # fmt: skip
+    return blake2b(repr(whole).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _calls(

@@ -152,10 +152,56 @@ def test_people_read_a_few_lines_and_no_control_characters(journal: Journal, tmp
     result = run(journal, "--policies", pack(tmp_path / "pack"))
     assert result.exit_code == 0 and result.stdout.replace("\n", "").isprintable()
     assert "5 newly denied, 0 newly allowed." in result.stdout and "1 unevaluable (1 redacted)" in result.stdout
-    assert "no-frobnicate: 5 newly denied, in 1 session(s)" in result.stdout and "and 2 more" in result.stdout
+    assert "no-frobnicate: 5 newly denied, in 1 session, on 1 day" in result.stdout and "and 2 more" in result.stdout
+    assert "  Frobnicating is slow." in result.stdout
     journal.add(bash("ls", "h", verdict=said("deny", HOSTILE)))
     recorded = run(journal)
     assert recorded.stdout.replace("\n", "").isprintable() and "a\\x1b" in recorded.stdout
+
+
+def test_what_it_would_have_been_like_is_said_in_a_line(journal: Journal, tmp_path: Path) -> None:
+    journal.add(*(bash("frobnicate", f"f{n}") for n in range(5)), *(bash("ls", f"l{n}") for n in range(15)))
+    tried = ["--policies", pack(tmp_path / "pack")]
+    said_so = run(journal, *tried).stdout
+    assert "one call in 4 would have been held up that was not, on 1 of 1 day with work: about 5.0 a day" in said_so
+    assert "5 × Bash  frobnicate\n" in said_so  # equal calls are one line
+    (policy,) = report(journal, *tried)["policies"]
+    assert policy["days"] == 1 and policy["reason"] == "Frobnicating is slow."
+    assert [(a["calls"], a["call"]) for a in policy["commonest"]] == [(5, "frobnicate")]
+    assert "No work would have been held up" in run(journal, "--disable", "databases").stdout
+
+
+def test_shipped_packs_are_tried_without_being_switched(journal: Journal) -> None:
+    journal.add(bash("psql -c 'DROP TABLE users'", "1"), bash("ls", "2"))
+    before = sorted(journal.base.iterdir())
+    found = report(journal, "--enable", "databases")
+    assert found["against"] == "policies" and found["newly_reviewed"] == 1
+    assert report(journal, "--enable", "database-drop")["policies"][0]["policy"] == "database-drop"
+    assert report(journal, "--enable", "databases", "--disable", "database-drop")["newly_reviewed"] == 0
+    assert run(journal, "--enable", "no-such-pack").exit_code == 2
+    assert sorted(journal.base.iterdir()) == before
+
+
+def test_what_the_user_switched_stays_switched_on_both_sides(journal: Journal, tmp_path: Path) -> None:
+    """A shipped policy that was switched on or off came back to its default in what was tried, and was told as a change."""
+    journal.add(bash("psql -c 'DROP TABLE users'", "1"))
+    assert CliRunner().invoke(main, ["guard", "enable", "database-drop", "--dir", str(journal.base)]).exit_code == 0
+    found = report(journal, "--policies", pack(tmp_path / "pack"))
+    assert found["unchanged"] == 1
+
+
+def test_equal_calls_are_judged_once(journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from guardhook.gate import judge
+
+    judged: list[object] = []
+    real = judge.decide
+    monkeypatch.setattr(
+        judge, "decide", lambda sets, event, *a, **k: judged.append(event) or real(sets, event, *a, **k)
+    )
+    for number in range(30):
+        journal.add(bash(("ls", "frobnicate", "frobnicate x")[number % 3], f"c{number}", session=f"s{number % 4}"))
+    found = report(journal, "--policies", pack(tmp_path / "pack"))
+    assert (found["judged"], found["newly_denied"], len(judged)) == (30, 20, 6)
 
 
 @pytest.mark.parametrize(
