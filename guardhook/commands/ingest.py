@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -59,8 +58,6 @@ def command(path: str, form: str | None, tags: str | None, dry_run: bool, as_jso
 
 def _open(path: str, as_json: bool) -> int:
     if path == "-":
-        if sys.stdin is None:  # then the descriptor is anything that was opened since
-            fail("stdin is closed", code=1, as_json=as_json)
         return os.dup(0)
     try:
         fd = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)

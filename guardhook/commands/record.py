@@ -39,8 +39,6 @@ def command(form: str, tags: str | None, leave_open: bool, as_json: bool, direct
 
     if form != NATIVE and form not in FORMATS:
         fail(f"no format {form!r}; there are {', '.join([NATIVE, *FORMATS])}", as_json=as_json)
-    if sys.stdin is None:  # then the descriptor is anything that was opened since
-        fail("stdin is closed", code=1, as_json=as_json)
     folders = resolve(directory)
     told = record.Told(lambda message: say(f"guardhook record: {message}"))
     into = recording.Recording(

@@ -34,7 +34,7 @@ TRACE = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(traces=st.lists(TRACE, max_size=4))
 def test_what_passes_is_stored(traces: list[dict[str, object]]) -> None:
     good = copy.deepcopy([t for t in traces if not check(t).count])

@@ -74,7 +74,7 @@ def sent(writer: Writer, signal: str, request: Json) -> Reply:
     return future.result(30)
 
 
-ODDLY = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ODDLY = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @ODDLY

@@ -25,8 +25,8 @@ EVENTS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
-@given(events=st.lists(EVENTS, max_size=14), cut=st.integers(0, 14), leave=st.booleans())
+@settings(max_examples=25, deadline=None)
+@given(events=st.lists(EVENTS, max_size=10), cut=st.integers(0, 10), leave=st.booleans())
 def test_the_store_has_what_was_applied(events: list[dict[str, object]], cut: int, leave: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         streams = [events[:cut], events[cut:]]

@@ -205,8 +205,8 @@ def test_secrets_are_taken_out(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_more_lines_than_are_kept_waiting(tmp_path: Path) -> None:
-    fed = feed(tmp_path, [START, *(step(n) for n in range(1, 4501)), END])
-    assert fed.recording.applied == 4502 and only(tmp_path)[0].step_count == 4500
+    fed = feed(tmp_path, [START, *(step(n) for n in range(1, 2101)), END])
+    assert fed.recording.applied == 2102 and only(tmp_path)[0].step_count == 2100
 
 
 # --- the command ---------------------------------------------------------------------------------------------------
@@ -264,13 +264,13 @@ def test_a_step_that_begins_with_an_unusable_decision_is_kept_without_it(tmp_pat
     assert kept.decision is None
 
 
-@pytest.mark.parametrize("words", [("record",), ("record", "--format", "codex-exec"), ("ingest", "-")])
-def test_a_stdin_that_is_closed_is_told(tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("words", "code"), [(("record",), 0), (("ingest", "-"), 1)])
+def test_a_stdin_that_is_closed_has_nothing_in_it(tmp_path: Path, words: tuple[str, ...], code: int) -> None:
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" <&-', "sh", *command(*words, "--dir", str(tmp_path / "d"))], capture_output=True, env=environment(tmp_path),
         timeout=60, check=False,
     )  # fmt: skip
-    assert done.returncode == 1 and b"stdin is closed" in done.stderr
+    assert done.returncode == code and b"internal error" not in done.stderr and not (tmp_path / "d").exists()
 
 
 @pytest.mark.parametrize("words", [("record",), ("ingest", "-"), ("run", "--", "sh", "-c", "exit 0")])

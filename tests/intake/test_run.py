@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,13 @@ def sh(tmp_path: Path, script: str, **more: str) -> subprocess.CompletedProcess[
     return run(tmp_path, "--", "sh", "-c", script, **more)
 
 
+def here(tmp_path: Path, script: str, warn: Callable[[str], None] = print) -> run_module.Run:
+    """The same without the command, in this process."""
+    words = ["sh", "-c", script]
+    folders = explicit(str(tmp_path / "d"))
+    return run_module.Run(folders, words, agent=None, tags=(), root=None, redaction="redacted", warn=warn)
+
+
 @pytest.mark.parametrize(
     ("script", "code", "status", "error"),
     [
@@ -69,13 +76,19 @@ def sh(tmp_path: Path, script: str, **more: str) -> subprocess.CompletedProcess[
     ],
 )
 def test_how_the_program_ended(tmp_path: Path, script: str, code: int, status: str, error: str | None) -> None:
-    done = sh(tmp_path, script)
-    assert done.returncode == code, done.stderr
+    outcome = here(tmp_path, script).go(grace=None, directory=None)
+    assert outcome.code == code
     trace, _ = only(tmp_path / "d")
     assert (trace.status, trace.error, trace.metadata["exit_code"]) == (status, error, code)
     assert trace.total_duration_ms is not None and trace.ended_at is not None
+
+
+@pytest.mark.parametrize(("status", "told"), [("completed", "ended with 7"), ("failed", "failed, 1 event(s) recorded")])
+def test_the_exit_status_and_the_last_line(tmp_path: Path, status: str, told: str) -> None:
+    done = sh(tmp_path, say(end(status=status)) + "exit 7")
+    assert done.returncode == 7
     last = done.stderr.decode().splitlines()[-1]
-    assert trace.id[:12] in last and status in last and ("ended with 7" in last) == (code == 7)
+    assert only(tmp_path / "d")[0].id[:12] in last and status in last and told in last
 
 
 def test_the_trace(tmp_path: Path) -> None:
@@ -268,10 +281,7 @@ def test_what_a_program_leaves_behind_is_not_held_in_memory_at_once(
 
     monkeypatch.setattr(Appender, "put", counted)
     (tmp_path / "events").write_text("".join(json.dumps(step(n, output="x" * 30_000)) + "\n" for n in range(1, 61)))
-    words = ["sh", "-c", f'cat {tmp_path}/events > "$GUARDHOOK_EVENTS"']
-    wrapped = run_module.Run(
-        explicit(str(tmp_path / "d")), words, agent=None, tags=(), root=None, redaction="redacted", warn=print
-    )
+    wrapped = here(tmp_path, f'cat {tmp_path}/events > "$GUARDHOOK_EVENTS"')
     assert wrapped.go(grace=None, directory=None).events == 60
     assert max(puts) < 6 and len(only(tmp_path / "d")[1]) == 60
 
@@ -423,10 +433,7 @@ def test_without_room_for_an_events_file_the_program_runs_all_the_same(
     monkeypatch.setattr(run_module.tempfile, "mkdtemp", full)
     monkeypatch.setenv("GUARDHOOK_EVENTS", "of-another-wrapper")
     warnings: list[str] = []
-    words = ["sh", "-c", 'test -z "$GUARDHOOK_EVENTS" && exit 6']
-    wrapped = run_module.Run(
-        explicit(str(tmp_path / "d")), words, agent=None, tags=(), root=None, redaction="redacted", warn=warnings.append
-    )
+    wrapped = here(tmp_path, 'test -z "$GUARDHOOK_EVENTS" && exit 6', warnings.append)
     assert wrapped.go(grace=None, directory=None).code == 6 and "No space left" in warnings[0]
     assert only(tmp_path / "d")[0].status == "failed"
 
