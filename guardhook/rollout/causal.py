@@ -16,6 +16,7 @@ RESULTS = 100
 ARGUMENTS = 1_000
 PAIRS = 10_000
 SCANNED = 64 << 20
+NODES = CONTEXT = 8_000  # of each; with the edges of PAIRS a graph still fits into one line
 TOKENS = 500
 TOKEN_LEAST, TOKEN_MOST = 6, 100  # bytes
 
@@ -96,15 +97,23 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self.edges: list[Edge] = []
+        self.cut = False  # there is more than it holds
 
     def node(self, id: str, type: str, step: int, tool: str | None = None) -> None:
         """A turn or a call; a second one of the same id is ignored."""
-        if id not in self.nodes:
+        if id in self.nodes:
+            return
+        if len(self.nodes) >= NODES:
+            self.cut = True
+        else:
             self.nodes[id] = {"id": id, "type": type, "step": step, **({"tool_name": tool} if tool is not None else {})}
 
     def context(self, source: str, turn: str) -> None:
         """A message of the turn's prompt."""
-        self.edges.append({"from": source, "to": turn, "type": "context"})
+        if len(self.edges) >= CONTEXT:
+            self.cut = True
+        else:
+            self.edges.append({"from": source, "to": turn, "type": "context"})
 
     def as_dict(self) -> dict[str, object]:
         return {"nodes": list(self.nodes.values()), "edges": self.edges}

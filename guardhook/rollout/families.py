@@ -279,6 +279,8 @@ def graph(r: Renderer) -> None:
     data: dict[str, object] = {"graph": {**made, "edges": edges}}
     if not own.context:
         data["context"] = "not-recorded"
+    if own.graph.cut:
+        data["truncated"] = True
     r.emit("causal.graph.snapshot", data)
 
 

@@ -202,6 +202,25 @@ def test_the_graph_of_a_run(journal: Journal) -> None:
     )
 
 
+def test_the_largest_graph_fits_into_a_line() -> None:
+    """That of a long run did not, and the whole graph was lost for it."""
+    from guardhook.rollout.lines import fitting
+
+    graph = Graph()
+    for number in range(20_000):
+        graph.node(f"call-{number}", "tool_call", number, "Bash")
+        graph.context(f"message-{number}", f"turn-{number}")
+    assert graph.cut
+    flow = [{"from": f"call-{n}", "to": "call-1", "type": "data_flow", "matched_token": sealed("token")} for n in range(10_000)]  # fmt: skip
+    made = {**graph.as_dict(), "edges": [*graph.edges, *flow]}
+    data = {"schema_version": "1", "conversation_id": "c", "step": 1, "graph": made, "truncated": True}
+    assert fitting({"ts": "2026-01-01T00:00:00Z", "seq": 1, "type": "causal.graph.snapshot", "data": data}) is not None
+    small = Graph()
+    small.node("a", "tool_call", 1, "Bash")
+    small.node("a", "tool_call", 1, "Bash")
+    assert not small.cut
+
+
 def test_context_edges_come_from_messages_that_a_model_hook_shows(journal: Journal) -> None:
     messages = [
         {"role": "user", "id": "m1", "content": "p"},
