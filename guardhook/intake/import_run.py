@@ -183,11 +183,15 @@ class Import:
         self._options = options
         self._forks = forks
         self._progress = progress
-        self._known = import_write.known(folders.journal)
-        self._by_trace = {origin.trace: origin for origin in self._known.values()}
+        self._look()
         self._put: set[str] = set()  # traces of this command
         self._writer: Writer | None = None
         self._done = self._total = 0
+
+    def _look(self) -> None:
+        """What was imported so far."""
+        self._known = import_write.known(self._folders.journal)
+        self._by_trace = {origin.trace: origin for origin in self._known.values()}
 
     def __enter__(self) -> Import:
         return self
@@ -197,7 +201,7 @@ class Import:
             self._writer.close()
 
     def run(self, found: list[Found]) -> Iterator[Result]:
-        """Imports the files, one after the other."""
+        """Imports the files, one after the other. Raises Locked, Unusable."""
         owned: set[str] = set()
         work: list[tuple[Found, Importer]] = []
         early: list[Result] = []
@@ -270,6 +274,8 @@ class Import:
                 return result
             self._read(file, fd, importer, parts, result)
         except (ImportFailed, StoreError) as error:
+            if isinstance(error, StoreError) and self._writer is None and not self._options.dry_run:
+                raise  # no file will fare better
             result.status, result.error = FAILED, str(error)
         except OSError as error:
             result.status, result.error = FAILED, error.strerror or str(error)
@@ -343,6 +349,7 @@ class Import:
         else:
             if self._writer is None:
                 self._writer = Writer(self._folders, replace=self._options.replace, redaction=self._options.redaction)
+                self._look()  # another import may have ended meanwhile
             try:
                 pending = self._writer.put(run, trace, origin, self._may_replace)
                 status = REPLACED if pending.replaces else IMPORTED

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from import_rig import Rig
 
 from guardhook.core.folders import explicit
-from guardhook.intake import claude_transcript
+from guardhook.intake import claude_transcript, import_write
 from guardhook.intake.import_write import Writer
 from guardhook.intake.imports import Counts, Event, Run
 from guardhook.journal import line, read, redact
@@ -292,6 +292,34 @@ def test_one_import_at_a_time(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None
     assert ran.status == 1 and "another import" in str(ran.json)
     writer.close()
     assert rig.import_(path).status == 0
+
+
+def test_a_lock_that_is_held_stops_the_import_and_not_file_after_file(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("guardhook.intake.import_write.LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("guardhook.intake.import_write.time.sleep", waits.append)
+    for n in range(5):
+        rig.write(f"{n}.jsonl", *talk("one", session=f"s-{n}"))
+    writer = Writer(explicit(str(rig.data)))
+    ran = rig.run("import", rig.files)
+    writer.close()
+    assert ran.status == 1 and ran.stderr.count("another import") == 1 and ran.stdout == ""
+
+
+def test_what_another_import_did_while_this_one_waited_is_known(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(3):
+        rig.write(f"{n}.jsonl", *talk("one", session=f"s-{n}"))
+    take = import_write.Writer.__init__
+
+    def late(self: Writer, *words: object, **named: object) -> None:
+        monkeypatch.setattr(import_write.Writer, "__init__", take)
+        assert rig.import_(rig.files).status == 0
+        take(self, *words, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(import_write.Writer, "__init__", late)
+    assert [f["status"] for f in rig.import_(rig.files).files] == ["unchanged"] * 3
 
 
 def test_files_are_private_and_the_journal_stays_sound(rig: Rig) -> None:
