@@ -397,7 +397,7 @@ def test_messages_in_log_records_go_to_their_span(tmp_path: Path) -> None:
         log_request(message("gen_ai.choice", {"index": 0, "message": {"content": "ho"}}, at=3), message("gen_ai.user.message", {"content": "x"}, at=4, span_id="f" * 16)),
     ]  # fmt: skip
     call = traces(chat())
-    for number, order in enumerate(itertools.permutations([*said, call, said[0]])):
+    for number, order in enumerate(itertools.islice(itertools.permutations([*said, call, said[0]]), 0, 24, 3)):
         found = only(stored(tmp_path / str(number), *order))
         assert found.names == ["chat m"] and found.trace.agent_name == "svc"
         (step,) = found.steps
