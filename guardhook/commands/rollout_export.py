@@ -63,6 +63,13 @@ def command(
         folder = rollout_shared.rollout_dir(found, as_json)
         if folder is None:
             fail("no folder: give DIR, or set [forensics] rollout_dir in config.toml", as_json=as_json)
+    if folder is not None:
+        from guardhook.rollout.export import outside
+
+        try:
+            outside(folders, folder)
+        except StoreError as error:
+            fail(error.message, as_json=as_json)
     by_turns = by == "turn" or (run is None and rollout_shared.turns(found, as_json))
     if folder is None and by_turns:
         fail("--by turn makes several files and needs a folder", as_json=as_json)

@@ -62,6 +62,13 @@ def name_of(ref: RunRef) -> Name:
     return Name(ref.day, ref.run_id)
 
 
+def outside(folders: Folders, path: str) -> None:
+    """Raises Unusable for a rollout folder in the journal, whose files of a day would be taken for sessions."""
+    real, journal = os.path.realpath(path), os.path.realpath(folders.journal)
+    if real == journal or real.startswith(journal + "/"):
+        raise Unusable(f"{path} lies in the journal; rollouts need a folder of their own", path)
+
+
 def lines(events: Iterable[Event]) -> Iterator[bytes]:
     """The lines of a file. An event that can't be made to fit the loader's bounds becomes a marker of its loss."""
     for event in events:
@@ -98,6 +105,7 @@ def options_for(folder: str, name: Name, options: Options) -> Options:
 
 def write(folders: Folders, ref: RunRef, folder: str, options: Options, *, turns: bool = False) -> list[Written]:
     """Writes a run's file, or one for each of its turns. Raises StoreError."""
+    outside(folders, folder)
     out: list[Written] = []
     try:
         with Folder(folder, create=True) as place:

@@ -20,7 +20,7 @@ import msgspec
 
 from guardhook.core.folders import Folders
 from guardhook.journal import read
-from guardhook.rollout.export import Folder, lines, name_of, options_for, write
+from guardhook.rollout.export import Folder, lines, name_of, options_for, outside, write
 from guardhook.rollout.options import Options
 from guardhook.rollout.render import RENDERING, Renderer
 from guardhook.rollout.runs import RunRef, of_key
@@ -80,6 +80,7 @@ def sync(
     Raises StoreError when nothing can be done at all. While another command is at it nothing is done.
     """
     path = os.path.abspath(folder)
+    outside(folders, path)
     try:
         return _once(store, folders, path, options, turns, progress)
     except sqlite3.OperationalError as error:

@@ -372,6 +372,20 @@ def test_another_version_s_rendering_makes_finished_runs_anew(
     assert path.read_bytes() == right
 
 
+def test_rollouts_never_go_into_the_journal(journal: Journal, tmp_path: Path) -> None:
+    """Both have folders of days: rollout files there were taken for damaged sessions."""
+    journal.add(event("user_prompt", prompt="p"))
+    before = sorted(Path(journal.folders.journal).rglob("*"))
+    (tmp_path / "link").symlink_to(journal.folders.journal)
+    for name in (journal.folders.journal, f"{journal.folders.journal}/x", str(tmp_path / "link")):
+        for words in (["--all", name], [SESSION, name], ["--follow", name]):
+            result = run("export", *words, data=journal.base)
+            assert result.exit_code == 2 and "folder of their own" in result.stderr
+        settings(journal, Path(name))
+        listed(journal)
+    assert sorted(Path(journal.folders.journal).rglob("*")) == before
+
+
 def test_a_folder_that_is_there_keeps_its_mode(journal: Journal, tmp_path: Path) -> None:
     """Exporting into one's home or a project closed it for everybody else."""
     journal.add(event("user_prompt", prompt="p"))
