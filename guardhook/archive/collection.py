@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -34,9 +35,10 @@ def items(path: str, *, max_bytes: float) -> Iterator[Item]:
     if os.path.isdir(path):
         for name in sorted(os.listdir(path)):
             if name.endswith(SUFFIX):
-                yield Item(name, name.removesuffix(SUFFIX), _of_file(os.path.join(path, name), max_bytes), True)
+                document = _among(_of_file(os.path.join(path, name), max_bytes))
+                yield Item(name, name.removesuffix(SUFFIX), document, True)
         return
-    with open(path, "rb") as file:
+    with reader.open_regular(path) as file:
         zipped = file.read(4) == b"PK\x03\x04"
     if zipped:
         yield from _of_zip(path, max_bytes)
@@ -50,9 +52,25 @@ def _of_file(path: str, max_bytes: float) -> Callable[[], Opened]:
     return lambda: reader.open_document(reader.read_bytes(path, max_bytes=max_bytes), max_bytes=max_bytes)
 
 
+def _among(document: Callable[[], Opened]) -> Callable[[], Opened]:
+    """One of several: that it can't be opened says nothing of the others."""
+
+    def read() -> Opened:
+        try:
+            return document()
+        except OSError as error:
+            raise UnreadableError(f"can't be read: {error.strerror or error}") from None
+
+    return read
+
+
+# What reading a damaged zip file raises.
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+
+
 def _of_zip(path: str, max_bytes: float) -> Iterator[Item]:
     try:
-        with zipfile.ZipFile(path) as file:
+        with reader.open_regular(path) as source, zipfile.ZipFile(source) as file:
             infos = {info.filename: info for info in file.infolist()}
             if len(file.infolist()) != len(infos) or len(infos) > _MOST_ENTRIES:
                 raise UnreadableError("the zip file names an entry twice, or has too many")
@@ -61,9 +79,8 @@ def _of_zip(path: str, max_bytes: float) -> Iterator[Item]:
                 return
             for name in sorted(infos):
                 if name.endswith(SUFFIX):
-                    data = entry(file, infos[name], max_bytes)
-                    yield Item(name, name.removesuffix(SUFFIX), _of_bytes(data, max_bytes), True)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+                    yield Item(name, name.removesuffix(SUFFIX), _among(_of_entry(path, name, max_bytes)), True)
+    except DAMAGED as error:
         raise UnreadableError(f"the zip file can't be read: {error}") from None
 
 
@@ -75,11 +92,25 @@ def entry(file: zipfile.ZipFile, info: zipfile.ZipInfo, max_bytes: float) -> byt
     try:
         with file.open(info) as source:
             data = source.read(most + 1)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+    except DAMAGED as error:
         raise UnreadableError(f"{info.filename!r:.80} can't be read: {error}") from None
     if len(data) > most:
         raise TooLargeError(f"{info.filename!r:.80} holds more than {most} bytes", max_bytes)
     return data
+
+
+def _of_entry(path: str, name: str, max_bytes: float) -> Callable[[], Opened]:
+    """An entry, read when it is asked for: many that are small in the zip file may be large."""
+
+    def read() -> Opened:
+        try:
+            with reader.open_regular(path) as source, zipfile.ZipFile(source) as file:
+                data = entry(file, file.getinfo(name), max_bytes)
+        except (*DAMAGED, KeyError) as error:
+            raise UnreadableError(f"the zip file can't be read: {error}") from None
+        return reader.open_document(data, max_bytes=max_bytes)
+
+    return read
 
 
 def _of_bytes(data: bytes, max_bytes: float) -> Callable[[], Opened]:

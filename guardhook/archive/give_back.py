@@ -75,7 +75,7 @@ def give_back(folders: Folders, document: Opened, path: str, *, exists: bool, re
 
 
 def _step(row: dict[str, object]) -> Event:
-    fields: dict[str, object] = {key: row[key] for key in _STEP if row.get(key) is not None or key == "ended_at"}
+    fields: dict[str, object] = {key: row[key] for key in _STEP if row.get(key) is not None}
     fields.setdefault("ended_at", None)
     for key in ("parent_step", "caused_by_step"):
         if row.get(f"{key}_number") is not None:

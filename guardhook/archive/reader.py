@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from guardhook.archive import plain
 from guardhook.archive.envelope import FORMAT
@@ -38,15 +38,21 @@ _REQUIRED: tuple[tuple[str, type], ...] = (
 )  # fmt: skip
 
 
+def open_regular(path: str) -> IO[bytes]:
+    """A regular file, to read. A pipe or a device is never waited for. Raises UnreadableError, OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise UnreadableError("not a regular file")
+    return os.fdopen(fd, "rb")
+
+
 def read_bytes(path: str, *, max_bytes: float = DEFAULT_UNPACK_MAX_BYTES) -> bytes:
     """A regular file's bytes, at most max_bytes. Raises UnreadableError, TooLargeError, OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise UnreadableError("not a regular file")
-        if status.st_size > max_bytes:
-            raise TooLargeError(f"{status.st_size} bytes, where at most {max_bytes:.0f} are read", max_bytes)
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes:
+            raise TooLargeError(f"{size} bytes, where at most {max_bytes:.0f} are read", max_bytes)
         return file.read()
 
 

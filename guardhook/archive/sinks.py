@@ -10,12 +10,13 @@ import contextlib
 import itertools
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from guardhook.archive import plain
-from guardhook.archive.errors import ArchiveError, UnsafeRecordingIdError
+from guardhook.archive import plain, reader
+from guardhook.archive.errors import ArchiveError, UnreadableError, UnsafeRecordingIdError
 from guardhook.archive.names import SUFFIX, recording_file_name
 from guardhook.archive.packing import is_packed_recording
 
@@ -70,10 +71,14 @@ class FileRecordingSink:
 
     def stored(self, run_id: str) -> bytes | None:
         """What lies under a run's name now, None when nothing does. Raises OSError."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            fd = os.open(os.path.join(self.directory, recording_file_name(run_id)), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)  # fmt: skip
+            fd = os.open(os.path.join(self.directory, recording_file_name(run_id)), flags)
         except FileNotFoundError:
             return None
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise SinkError(f"{recording_file_name(run_id)} is there already, and is no file")
         with os.fdopen(fd, "rb") as file:
             return file.read()
 
@@ -144,9 +149,10 @@ class ZipRecordingSink:
 
     def _entries(self) -> dict[str, bytes]:
         import zipfile
+        import zlib
 
         try:
-            with zipfile.ZipFile(self.path) as file:
+            with reader.open_regular(self.path) as source, zipfile.ZipFile(source) as file:
                 infos = file.infolist()
                 for info in infos:
                     recording_file_name(info.filename.removesuffix(SUFFIX))
@@ -155,7 +161,7 @@ class ZipRecordingSink:
                 return {i.filename: file.read(i) for i in infos}
         except FileNotFoundError:
             return {}
-        except (zipfile.BadZipFile, UnsafeRecordingIdError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:  # fmt: skip
+        except (zipfile.BadZipFile, zlib.error, UnsafeRecordingIdError, UnreadableError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:  # fmt: skip
             raise SinkError(f"{self.path} is no zip file of archives ({error}); name another one") from None
 
 

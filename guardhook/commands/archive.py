@@ -187,11 +187,10 @@ def _is_complete(data: bytes | None) -> bool:
 @reading.as_json
 def pack(file: str, output: str | None, force: bool, as_json: bool) -> None:
     """Write an archive (or a bare recording) packed: equal values once."""
-    from guardhook.archive import stream
+    from guardhook.archive import reader, stream
 
     with refusals(as_json, file), _no_cycles():
-        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(fd, "rb") as source:
+        with reader.open_regular(file) as source:
             value = stream.pack_file(source)
     _document(value, output, force, as_json)
 
@@ -329,7 +328,7 @@ def open_(
 
 
 def _list(items: list[Item], as_json: bool) -> None:
-
+    """Lists archives, with why one can't be read. Status 1 when none can."""
     rows = []
     for item in items:
         try:
@@ -341,10 +340,11 @@ def _list(items: list[Item], as_json: bool) -> None:
             rows.append({"file": item.name, "runId": None, "startedAt": None, "complete": None, "events": None, "error": error.message})  # fmt: skip
     if as_json:
         reading.print_json({"items": rows})
-        return
-    for row in rows:
+    for row in rows if not as_json else ():
         state = row["error"] or ("complete" if row["complete"] is True else "incomplete" if row["complete"] is False else "no envelope")  # fmt: skip
         click.echo(one_line(f"{row['startedAt'] or '-':24}  {row['file']}  {'-' if row['events'] is None else row['events']} events  {state}"))  # fmt: skip
+    if all(row["error"] is not None for row in rows):
+        raise SystemExit(1)
 
 
 def _events(document: Opened) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -340,7 +341,7 @@ def test_zip_files_of_others(journal: Journal, tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("a.json", b"0" * 5_000_000)
     result = guardhook(journal, "archive", "open", str(path), "--max-bytes", "1000000")
-    assert result.exit_code == 1 and "at most" in result.stderr
+    assert result.exit_code == 1 and "at most" in result.output
     path.write_bytes(path.read_bytes()[:-30])
     assert guardhook(journal, "archive", "open", str(path)).exit_code == 1
 
@@ -379,3 +380,71 @@ def test_denied_calls_are_in_the_archive(journal: Journal, tmp_path: Path) -> No
     journal.add(event("pre_tool", tool="Bash", given={"command": "rm"}, call="c", verdict=said("deny")))
     shown = guardhook(journal, "archive", "open", str(saved(journal, tmp_path / "o", "--complete", "no")), "--events")
     assert any(json.loads(row)["type"] == "tool.call.blocked" for row in shown.stdout.splitlines())
+
+
+def test_pipes_and_folders_are_no_archives(journal: Journal, tmp_path: Path) -> None:
+    """A pipe that nobody writes to would be waited for without end; what can't be read among others says nothing of them."""
+    session(journal)
+    folder = tmp_path / "several"
+    name = saved(journal, folder).name
+    os.mkfifo(tmp_path / "pipe.json")
+    for words in (("check",), ("open",), ("unpack",), ("pack",)):
+        assert "not a regular file" in guardhook(journal, "archive", *words, str(tmp_path / "pipe.json")).output
+    os.mkfifo(folder / "pipe.json")
+    (folder / "sub.json").mkdir()
+    (folder / "gone.json").symlink_to("nowhere")
+    found = told(guardhook(journal, "archive", "check", str(folder), "--json"), 3)
+    assert [f["file"] for f in found["findings"]] == ["gone.json", "pipe.json", "sub.json"]
+    items = told(guardhook(journal, "archive", "open", str(folder), "--json"))["items"]
+    assert [i["file"] for i in items if i["error"] is None] == [name]
+
+
+def test_a_pipe_under_the_name_of_an_archive_is_not_waited_for(journal: Journal, tmp_path: Path) -> None:
+    session(journal)
+    name = saved(journal, tmp_path / "first").name
+    (tmp_path / "second").mkdir()
+    os.mkfifo(tmp_path / "second" / name)
+    os.mkfifo(tmp_path / "pipe.zip")
+    for target in ("second", "pipe.zip"):
+        result = guardhook(journal, "archive", "save", trace_of(journal), "--complete", "no", "--to", str(tmp_path / target))  # fmt: skip
+        assert result.exit_code == 1 and "no file" in result.output or "not a regular file" in result.output
+
+
+def test_a_damaged_entry_of_a_zip_file(journal: Journal, tmp_path: Path) -> None:
+    session(journal)
+    path = tmp_path / "runs.zip"
+    saved(journal, path)
+    data = bytearray(path.read_bytes())
+    start = data.index(b".json") + 5
+    data[start : start + 40] = b"\xff" * 40
+    path.write_bytes(data)
+    for words in (("check", str(path)), ("open", str(path), "--events"), ("save", trace_of(journal), "--to", str(path))):  # fmt: skip
+        result = guardhook(journal, "archive", *words)
+        assert result.exit_code in (1, 3) and "internal" not in result.output and result.output, result.output
+
+
+def test_entries_of_a_zip_file_are_read_one_at_a_time(journal: Journal, tmp_path: Path) -> None:
+    """Thousands of entries that are small in the file and large outside of it would fill the memory together."""
+    with zipfile.ZipFile(tmp_path / "many.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        for number in range(40):
+            file.writestr(f"run-{number}.json", b" " * (8 << 20) + b"{}")
+    tracemalloc.start()
+    try:
+        result = guardhook(journal, "archive", "check", str(tmp_path / "many.zip"))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert result.exit_code == 3 and len(result.output.splitlines()) == 40
+    assert most < 100 << 20
+
+
+@pytest.mark.parametrize("row", [{"step_number": 1}, {"step_number": -1}, {"step_number": 10**30}, {"step_number": 1, "name": None, "step_type": "zzz"}, {}])  # fmt: skip
+def test_steps_that_are_none(journal: Journal, tmp_path: Path, row: dict[str, Any]) -> None:
+    session(journal)
+    path = saved(journal, tmp_path)
+    document = json.loads(path.read_bytes())
+    document["recording"]["snapshot"]["steps"] = [7, row]
+    other = tmp_path / "other"
+    other.mkdir()
+    result = guardhook(other, "archive", "open", str(write(path, document)), "--import")
+    assert "internal" not in result.output and result.exit_code in (0, 1), result.output
