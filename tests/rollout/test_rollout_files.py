@@ -571,6 +571,10 @@ def test_verify(journal: Journal, tmp_path: Path) -> None:
     )
     result = run("verify", str(holes), data=tmp_path / "none")
     assert result.exit_code == 1 and "MISSING without a marker: 1-3" in result.stdout
+    trail = tmp_path / "audit.jsonl"  # lies among the rollouts
+    trail.write_text('{"timestamp":"2026-01-01T00:00:00Z","run_id":"r"}\n')
+    result = run("verify", str(trail), data=tmp_path / "none")
+    assert result.exit_code == 1 and "audit verify" in result.stderr
     hostile = tmp_path / "bad\x1b[31m\n.jsonl"
     hostile.write_text("nonsense")
     result = run("verify", str(hostile), data=tmp_path / "none")
