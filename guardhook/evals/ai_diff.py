@@ -51,7 +51,7 @@ def analyse(store: Store, folders: Folders, found: Diff, choice: Choice, patienc
     ))  # fmt: skip
     frame = framing.Frame()
     question = Question(judging.SYSTEM + frame.standing, f"{_TASK}\n\n{frame.around(text)}", choice.max_tokens)
-    answered = ask(choice, question, patience)
+    answered = ask(choice, question, patience, rows)
     cost, bill = judging.billed(choice, question, answered)
     said = reply.found_object(answered.reply.text)
     if said is None:

@@ -9,7 +9,6 @@ from guardhook.core.jsontext import printable
 from guardhook.evals.ai import cleaning, settings
 from guardhook.evals.ai.provider import ProviderError, Question
 from guardhook.evals.ai.transport import Patience, ask
-from guardhook.journal.rules import freeze_rules
 from guardhook.policy.settings import SettingsError
 from guardhook.policy.settings_check import masked
 from guardhook.store.jsonout import pretty
@@ -20,20 +19,20 @@ MOST_TOKENS = 64
 def run(folders: Folders, as_json: bool, patience: Patience | None = None) -> int:
     """Asks and tells the outcome on stdout (errors for people: stderr). Gives the exit code: 0; 1 when it did not work; 2 when config.toml is broken."""
     try:
-        choice = settings.choose(folders)
+        choice, rows = settings.choose(folders), cleaning.rules(folders)
     except settings.NoProvider as error:
         return _failed(str(error), error.hints, as_json, 1)
     except SettingsError as error:
         return _failed(str(error), (), as_json, 2)
     question = Question("Answer with one word.", "Say OK.", min(choice.max_tokens, MOST_TOKENS))
     try:
-        answered = ask(choice, question, patience)
+        answered = ask(choice, question, patience, rows)
     except ProviderError as error:
         return _failed(f"{choice.provider}, {choice.model}: {error}", _hints(error, choice), as_json, 1)
     told: dict[str, object] = {
         "ok": True, "provider": choice.provider, "model": choice.model, "base_url": choice.base_url,
         "key": None if choice.key is None else masked(choice.key), "latency_ms": answered.latency_ms,
-        "reply": _shown(answered.reply.text, choice.key), "ignored": list(choice.ignored),
+        "reply": cleaning.answer(answered.reply.text, rows, choice.key)[:200], "ignored": list(choice.ignored),
     }  # fmt: skip
     if as_json:
         print(pretty(told))
@@ -42,10 +41,6 @@ def run(folders: Folders, as_json: bool, patience: Patience | None = None) -> in
         for line in choice.ignored:
             print(printable(f"guardhook: warning: {line}", 600), file=sys.stderr)
     return 0
-
-
-def _shown(text: str, key: str | None) -> str:
-    return cleaning.answer(text, freeze_rules(), key)[:200]
 
 
 def _hints(error: ProviderError, choice: settings.Choice) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ def measure(
     given = default_places(os.environ) if paths is None else list(paths)
     tell = problem or (lambda path, why: None)
     found = [f for f in import_run.collect(given, None, tell) if since_us is None or import_run.changed(f.path) >= since_us]  # fmt: skip
-    heard = coverage_hooks.Journal(folders.journal)
+    heard = coverage_hooks.Journal(folders)
     sessions: dict[tuple[str, str], _Session] = {}
     total, done = sum(f.size for f in found), 0
     for file, importer in _logs(found, tell):

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from guardhook.core.folders import Folders
 from guardhook.intake import records
 from guardhook.journal import line, read, redact
 from guardhook.journal.read import SessionFile
@@ -51,8 +52,10 @@ class Told:
 class Heard:
     """The hook events of one session."""
 
-    def __init__(self, dialect: str) -> None:
+    def __init__(self, dialect: str, folders: Folders | None = None) -> None:
+        """folders: whose redaction rules inputs may have gone through, where calls are known by them."""
         self.events = 0
+        self._folders = folders
         self._by_input = dialect in WITHOUT_IDS
         self._two_ids = dialect in TWO_IDS
         self._calls: dict[str, list[Told]] = {}
@@ -111,7 +114,7 @@ class Heard:
             if found is not None or not self._two_ids:
                 return found
         since = None if began is None else began - EARLY_US
-        for form in (_forms(input) if self._by_input else (_UNTOLD,)) if self._inputs else ():
+        for form in (_forms(input, self._folders) if self._by_input else (_UNTOLD,)) if self._inputs else ():
             found = _first(self._inputs.get(_likeness(tool, form), ()), since, until)
             if found is not None:
                 return found
@@ -138,19 +141,20 @@ def _first(waiting: Sequence[Told], since: int | None, until: int | None) -> Tol
     return None
 
 
-def _forms(value: object) -> Iterator[object]:
-    """What an input may look like in the journal."""
+def _forms(value: object, folders: Folders | None) -> Iterator[object]:
+    """What an input may look like in the journal. The user's own patterns may be younger than the line."""
     yield value
-    yield redact.redact(value, _rows(), "redacted")[0]
+    for rows in _rows(folders):
+        yield redact.redact(value, rows, "redacted")[0]
     yield redact.redact(value, (), "hashed")[0]
     yield _UNTOLD
 
 
 @functools.cache
-def _rows() -> tuple[redact.Row, ...]:
-    from guardhook.journal.rules import freeze_rules
+def _rows(folders: Folders | None) -> tuple[tuple[redact.Row, ...], ...]:
+    from guardhook.journal.rules import configured, freeze_rules
 
-    return freeze_rules()
+    return (freeze_rules(),) if folders is None else (configured(folders), freeze_rules())
 
 
 def _likeness(tool: str | None, input: object) -> tuple[str, str]:
@@ -164,8 +168,9 @@ def _likeness(tool: str | None, input: object) -> tuple[str, str]:
 class Journal:
     """Finds the files of sessions. One look at the folders for all sessions."""
 
-    def __init__(self, journal: str) -> None:
-        self._journal = journal
+    def __init__(self, folders: Folders) -> None:
+        self._folders = folders
+        self._journal = journal = folders.journal
         self._days: dict[str, list[str]] = {}
         try:
             for folder, key, _ in behind.data_files(journal, packed=True):
@@ -177,7 +182,7 @@ class Journal:
 
     def session(self, dialect: str, session: str | None) -> Heard:
         """Everything that hooks told of a session; files that can't be read tell nothing."""
-        heard = Heard(dialect)
+        heard = Heard(dialect, self._folders)
         if session is None:
             return heard
         key = line.key(dialect, session)

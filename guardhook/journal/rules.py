@@ -42,6 +42,11 @@ _WORD = (
     r"(?:passw(?:or)?d|passphrase|passcode|secret|token|credentials?|"
     r"(?<=(?:api|access|private|auth|account|signing|master|service|encryption|secret|shared|client|deploy|license|webhook)[_\-. ]?)key)"
 )
+# Names about a secret, not of one: `TOKEN_URL`, `secretName`.
+_ABOUT = (
+    r"(?![A-Za-z0-9_\-]{0,24}?(?:[_\-]|(?-i:(?=[A-Z])))"
+    r"(?:counts?|urls?|uris?|endpoint|names?|header|path|type|len|length|limit|ttl|size|prefix|field|arn|expir[a-z]{1,7})(?![A-Za-z0-9_\-]))"
+)
 # What stands between the word and the value: the rest of the name, closing quotes and brackets, a sign of assignment.
 _REST = r"(?!s?\b[A-Za-z]{2})[A-Za-z0-9_\-]{0,40}+"
 _QUOTE = r"\\{0,7}[\"'`]"
@@ -280,6 +285,35 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "argument",
         "low",
+        ("--", "pass", "secret", "token"),
+        (" pass:", "aws_secret_access_key ", "aws_session_token ", "echo ", "printf "),
+        r"(?i:(?<=-pass(?:in|out)?) pass:|aws_(?:secret_access_key|session_token) {1,4}+(?=[A-Za-z0-9/+=]{20})|"
+        # what is piped into a program that reads a password
+        r"(?:echo|printf) {1,4}+(?:-[a-z]{1,3} {1,4}+)?(?:\\{0,7}[\"']%s(?:\\{1,8}n)?\\{0,7}[\"'] {1,4}+)?(?=[^\n|]{1,1024}+\|[^\n|;]{0,200}?(?:--(?:pass(?:word|phrase)?|token)-stdin|--with-token)\b))"
+        rf"(?:\\{{0,7}}[\"'])?{_REFERENCE}([^\s\"'\\;|&<>()]{{3,1024}}+)",
+        1,
+        hits=(
+            "openssl enc -aes-256-cbc -pass pass:hunter2 -in a",
+            "aws configure set aws_secret_access_key wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+            "echo 'hunter2' | docker login -u bob --password-stdin",
+            "printf '%s' hunter2 | helm registry login r.example --password-stdin",
+            "echo hunter2 | gh auth login --with-token",
+        ),
+        safe=("echo $PW | docker login -u bob --password-stdin", "echo done | tee log --password", "openssl rsa -passin env:PW", "the aws_secret_access_key is short"),
+    ),
+    Rule(
+        "argument",
+        "low",
+        (" -",),
+        (" -b ", " --cookie"),
+        rf"(?<=\bcurl\b[^\n|;&]{{0,200}}) (?:-b|--cookie)[ =]{{1,4}}+(?:\\{{0,7}}[\"'])?{_REFERENCE}([A-Za-z0-9_.\-]{{1,128}}+=[^\r\n\"'\\|]{{8,8192}}+)",
+        1,
+        hits=("curl -b 'session=0123456789abcdef' https://x", "curl -s --cookie sid=0123456789abcdef https://x"),
+        safe=("curl -b cookies.txt https://x", "git checkout -b name=of-a-branch"),
+    ),
+    Rule(
+        "argument",
+        "low",
         (" -",),
         (" -u", " --user", " --proxy-user"),
         r" (?:-u ?|--user[= ]|--proxy-user[= ]){1}\s{0,4}+(?:\\{0,7}[\"'])?(?![0-9]{1,6}:[0-9]{1,6}\b)[A-Za-z0-9_.@+\-]{1,128}+:"
@@ -292,12 +326,12 @@ RULES: tuple[Rule, ...] = (
         "argument",
         "low",
         (" -",),
-        (" -p", " -a "),
+        (" -p", " -a ", " -w "),
         r"(?:(?<=\b(?:mysql|mariadb)[a-z\-]{0,12}(?:\s[^\n|;&]{0,200})?) -p|(?<=\bsshpass) -p ?|(?<=\b(?:7z|zip)\b[^\n|;&]{0,200}) -(?:p|P )|"
-        r"(?<=\b(?:login|mongo[a-z]{0,10})\b[^\n|;&]{0,200}) -p[ =]|(?<=\bredis-cli\b[^\n|;&]{0,200}) -a )\s{0,4}+"
+        r"(?<=\b(?:login|mongo[a-z]{0,10})\b[^\n|;&]{0,200}) -p[ =]|(?= -a )(?<=\bredis-cli\b[^\n|;&]{0,200}) -a |(?= -w )(?<=\bldap[a-z]{3,8}\b[^\n|;&]{0,200}) -w )\s{0,4}+"
         rf"(?:\\{{0,7}}[\"'])?{_REFERENCE}([^\s\"'\\;|&<>()]{{3,512}}+)",
         1,
-        hits=("sshpass -p hunter2 ssh h", "mysql -uroot -phunter2 db", "docker login -u bob -p hunter2 r.example", "redis-cli -h x -a hunter2 ping"),
+        hits=("sshpass -p hunter2 ssh h", "mysql -uroot -phunter2 db", "docker login -u bob -p hunter2 r.example", "redis-cli -h x -a hunter2 ping", "ldapsearch -D cn=admin -w hunter2 -b dc=x"),
         safe=("mysql -u root db", "docker login -u bob --password-stdin", "sshpass -p $PW ssh h"),
     ),
     Rule(
@@ -305,7 +339,7 @@ RULES: tuple[Rule, ...] = (
         "low",
         ("pass", "secret", "token", "cred", "key"),
         ("passw", "passphrase", "passcode", "secret", "token", "credential", "key"),
-        rf"(?i:{_WORD}{_REST}(?:{_QUOTE})?\]?[ \t]{{0,8}}+(?::=|=>|[:=])(?![=~])[ \t]{{0,8}}+)(?|"
+        rf"(?i:{_WORD}{_ABOUT}{_REST}(?:{_QUOTE})?\]?[ \t]{{0,8}}+(?::=|=>|[:=])(?![=~])[ \t]{{0,8}}+)(?|"
         # in quotes: anything without a blank in it, from three characters on
         rf"{_QUOTE}{_REFERENCE}(?i:{_CODE})([^\s\"'`\\]{{3,8192}}+)(?={_QUOTE})|"
         # bare: attached to `=` without blanks, or with a digit in it
@@ -336,6 +370,10 @@ RULES: tuple[Rule, ...] = (
             "max_tokens: 4096",
             "token=token",
             "monkey: banana1234",
+            "TOKEN_URL=https://auth.example/token",
+            "API_KEY_HEADER=X-Api-Key",
+            "secretName: my-app-db-2",
+            "token_count=1523",
         ),
     ),
     Rule(
@@ -347,6 +385,17 @@ RULES: tuple[Rule, ...] = (
         1,
         hits=('passphrase: "correct horse battery staple"',),
         safe=('password: ""', "password: 'ab'"),
+    ),
+    Rule(
+        "assigned",
+        "low",
+        ("pass", "secret", "token", "cred", "key"),
+        ("password>", "passwd>", "secret>", "token>", "key>", "value="),
+        rf"(?i)(?|(?:password|passwd|passphrase|secret|token|(?:api|access|private|secret|account)[_\-]?key)>\s{{0,8}}+{_REFERENCE}([^<>\s]{{3,1024}}+)(?=\s{{0,8}}+</)|"
+        rf"(?<=(?:key|name)=\\{{0,7}}[\"'][a-z0-9_.:\-]{{0,64}}(?:password|secret|token|(?:api|access|private|secret)[_\-]?key)\\{{0,7}}[\"'] {{1,8}})value={_QUOTE}{_REFERENCE}([^\"'\\<>\s]{{3,1024}}+)(?={_QUOTE}))",
+        1,
+        hits=("<password>hunter2</password>", '<add key="ApiSecret" value="hunter2"/>'),
+        safe=("<password></password>", "List<Token> x = a</", "<Secret>$(PASSWORD)</Secret>"),
     ),
     # Variables of the environment by the last word of their name, and other names when the value is long and mixed.
     Rule(

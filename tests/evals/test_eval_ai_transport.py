@@ -16,6 +16,7 @@ import pytest
 from guardhook.evals.ai.provider import ProviderError, Question
 from guardhook.evals.ai.settings import Choice
 from guardhook.evals.ai.transport import Answered, Patience, ask
+from guardhook.journal.rules import freeze_rules
 from tests.evals import model_server as model
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
@@ -284,3 +285,10 @@ def test_certificates_are_checked(tmp_path: Path) -> None:
 def test_thinking_that_leaves_no_room_for_an_answer(server: model.Server) -> None:
     server.script = [model.said("", finish="length")]
     assert "raise it" in str(failing(server))
+
+
+def test_a_servers_words_go_through_the_users_own_patterns(server: model.Server) -> None:
+    server.script = [model.status(400, "no EMP123456 here")]
+    with pytest.raises(ProviderError) as caught:
+        ask(choice(server), QUESTION, Patience(sleep=Sleeper()), freeze_rules(("EMP[0-9]{6}",)))
+    assert "EMP123456" not in str(caught.value) and "[REDACTED:custom]" in str(caught.value)

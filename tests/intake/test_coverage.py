@@ -270,14 +270,17 @@ def test_gemini_calls_are_matched_by_tool_and_input_one_by_one(rig: Cover) -> No
     assert "by tool and input" in rig.cover().stdout
 
 
-@pytest.mark.parametrize("how", ["redacted", "hashed", "none", "cut"])
+@pytest.mark.parametrize("how", ["redacted", "custom", "hashed", "none", "cut"])
 def test_gemini_inputs_that_were_not_recorded_as_they_were(rig: Cover, how: str) -> None:
     from guardhook.journal import redact
     from guardhook.journal.rules import freeze_rules
 
     given: dict[str, object] = {"command": "curl -H 'Authorization: Bearer ghp_" + "a1B2" * 9 + "'"}
+    if how == "custom":  # the user's own pattern, which the journal went through
+        given["command"] = f"{given['command']} EMP123456"
+        (rig.data / "config.toml").write_text('[capture.redaction]\ncustom = ["EMP[0-9]{6}"]\n')
     gemini(rig, ("run_shell_command", given))
-    rows = freeze_rules() if how == "redacted" else ()
+    rows = {"redacted": freeze_rules(), "custom": freeze_rules(("EMP[0-9]{6}",))}.get(how, ())
     payload = (
         redact.redact({"tool_input": given}, rows, how)[0] if how != "cut" else {"tool_input": {"command": "curl"}}
     )

@@ -103,7 +103,7 @@ class Judges:
     def _one(self, preset: Preset, text: str, secrets: int) -> Result:
         frame = framing.Frame()
         asked = Question(SYSTEM + frame.standing, f"{preset.task}\n\n{frame.around(text)}", self.choice.max_tokens)
-        answered = ask(self.choice, asked, self._patience)
+        answered = ask(self.choice, asked, self._patience, self.rows)
         cost, bill = billed(self.choice, asked, answered)
         self.purse.pay(cost + answered.billed * estimated(self.choice, text))
         details: dict[str, object] = {"threshold": preset.threshold}

@@ -23,6 +23,8 @@ from guardhook.evals.ai.settings import Choice, without_keys
 if TYPE_CHECKING:
     import httpx
 
+    from guardhook.evals.ai.cleaning import Rows
+
 
 @dataclass(frozen=True)
 class Patience:
@@ -51,8 +53,8 @@ class _Again(Exception):
         self.after = after
 
 
-def ask(choice: Choice, question: Question, patience: Patience | None = None) -> Answered:
-    """Puts a question. Raises ProviderError; no key is in its message."""
+def ask(choice: Choice, question: Question, patience: Patience | None = None, rows: Rows | None = None) -> Answered:
+    """Puts a question. Raises ProviderError; no key is in its message, nor what rows (None: the shipped rules) know as a secret."""
     patience = patience or Patience()
     shape = form(choice.provider)
     request = shape.request(choice, question)
@@ -72,15 +74,15 @@ def ask(choice: Choice, question: Question, patience: Patience | None = None) ->
                     raise ProviderError(again.error.kind, f"{again.error} (tried {tried} times)", billed) from None
                 patience.sleep(min(max(pauses.pop(0), again.after), patience.longest_pause))
     except ProviderError as error:
-        told = printable(_without_secrets(without_keys(str(error), choice.key)), 500)
+        told = printable(_without_secrets(without_keys(str(error), choice.key), rows), 500)
         raise ProviderError(error.kind, told, billed + (error.kind == "reply")) from None
 
 
-def _without_secrets(text: str) -> str:
+def _without_secrets(text: str, rows: Rows | None) -> str:
     from guardhook.journal.redact import redact_text
     from guardhook.journal.rules import freeze_rules
 
-    return redact_text(text, freeze_rules())
+    return redact_text(text, freeze_rules() if rows is None else rows)
 
 
 def _attempt(request: Request, choice: Choice, patience: Patience) -> dict[str, object]:
