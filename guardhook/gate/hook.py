@@ -207,6 +207,8 @@ class Hook:
             self.end(self.answer)
         verdict = Verdict("deny", message)
         verdict.cause = cause
+        if not self.enforce:
+            verdict.mode = "observe"  # nothing is blocked, and the record must not say so
         self.end(self.blocking_answer(verdict), verdict)
 
     def _stands(self) -> bool:

@@ -324,3 +324,25 @@ def test_faults_leave_a_trace(hook: Run, place: Path) -> None:
     hook(b"garbage", "PreToolUse", "--dialect", "claude-code")
     (line,) = lines(place)
     assert line["data"]["verdict"]["cause"] == "payload"  # type: ignore[index]
+
+
+def test_a_fault_while_only_watching_is_recorded_as_no_block(place: Path) -> None:
+    """The record said that the call was blocked, and `show` that it ran although it was."""
+    code = (
+        "import sys\n"
+        "from guardhook.gate import record\n"
+        "real = record.data_of\n"
+        "def broken(*a, **k):\n"
+        "    record.data_of = real\n"
+        "    raise RuntimeError\n"
+        "record.data_of = broken\n"
+        "from guardhook.gate.hook import main\n"
+        f"main(['hook', 'PreToolUse', '--dir', {str(place)!r}])\n"
+    )
+    command = [sys.executable, "-c", code]
+    payload = json.dumps(claude("ls")).encode()
+    done = subprocess.run(command, input=payload, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    (line,) = lines(place)
+    verdict = line["data"]["verdict"]  # type: ignore[index]
+    assert (verdict["action"], verdict["mode"]) == ("deny", "observe")
