@@ -142,14 +142,12 @@ def _compress(held: write.Session, day: str, folder: int) -> bool:
             return False
         done = before and _ends_with(folder, key, plain, status.st_size)  # an earlier time was killed in between
         if not done:
-            _write(folder, key, plain, before)
-            _date(folder, key + PACKED, status)
+            _write(folder, key, plain, before, status)
     finally:
         os.close(plain)
     if held.head.day == day:
         held.head.size = 0  # before the file goes, so that no writer takes it for shortened
-        _copy_head(held, folder)
-        _date(folder, key + recover.COPY, status)
+        _copy_head(held, folder, status)
     _save_head(held)
     os.unlink(key + write.SUFFIX, dir_fd=folder)
     return True
@@ -160,7 +158,7 @@ def _date(folder: int, name: str, status: os.stat_result) -> None:
     os.utime(name, ns=(status.st_atime_ns, status.st_mtime_ns), dir_fd=folder, follow_symlinks=False)
 
 
-def _write(folder: int, key: str, plain: int, before: bool) -> None:
+def _write(folder: int, key: str, plain: int, before: bool, status: os.stat_result) -> None:
     """Puts the compressed file in place: what was there and the plain file, read once more before it counts."""
     temporary = key + _TEMPORARY
     with contextlib.suppress(FileNotFoundError):
@@ -181,6 +179,7 @@ def _write(folder: int, key: str, plain: int, before: bool) -> None:
             file.write(packer.flush())
             file.flush()
             os.fsync(file.fileno())
+        _date(folder, temporary, status)  # before it counts: a process killed here would make the session one of today
         os.rename(temporary, key + PACKED, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -224,12 +223,15 @@ def _save_head(held: write.Session) -> None:
     os.pwrite(held._lock, write.render_head(held.head), 0)
 
 
-def _copy_head(held: write.Session, folder: int) -> None:
+def _copy_head(held: write.Session, folder: int, status: os.stat_result) -> None:
     """Leaves the head beside the file: should it be lost, the next writer can't derive it from compressed lines."""
     name, temporary = held.name + recover.COPY, held.name + _TEMPORARY
+    with contextlib.suppress(FileNotFoundError):  # of a process that was killed
+        os.unlink(temporary, dir_fd=folder)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
     with os.fdopen(fd, "wb") as file:
         file.write(write.render_head(held.head))
+    _date(folder, temporary, status)
     os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 

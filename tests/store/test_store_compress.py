@@ -169,6 +169,50 @@ def test_killed_between_the_compressed_file_and_the_plain_one(journal: Journal) 
         assert store.traces().items[0].step_count == 60 and not store.problems()
 
 
+class Killed(BaseException):
+    pass
+
+
+def killed(monkeypatch: pytest.MonkeyPatch, journal: Journal, name: str) -> None:
+    """gc, ended where pack calls this function."""
+    with monkeypatch.context() as patch:
+
+        def end(*args: object, **more: object) -> None:
+            raise Killed
+
+        patch.setattr(f"guardhook.journal.pack.{name}", end)
+        with pytest.raises(Killed):
+            gc.collect(journal.folders, compress_before=time.time() - 7 * 86_400)
+
+
+def test_a_compressed_file_that_a_killed_gc_left_is_as_old_as_its_lines(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was as old as the kill: the session counted as heard of that day, stayed twice on disk for a week, and outlived its time."""
+    fill(journal)
+    killed(monkeypatch, journal, "_ends_with")  # in place, and not yet looked at
+    assert names(journal) == [f"{KEY}.jsonl", f"{KEY}.jsonl.gz"]
+    assert len(report(journal.base, "--compress-after", "7d")["compressed"]) == 1
+    assert names(journal) == [f"{KEY}.jsonl.gz"]
+
+
+def test_what_a_killed_gc_left_half_written_stops_no_later_one(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(journal)
+    report(journal.base, "--compress-after", "7d")
+    fill(journal, first=60)
+    killed(
+        monkeypatch, journal, "_copy_head"
+    )  # the second part is in the compressed file, and its plain file still there
+    journal.path().with_suffix(".gz.tmp").touch()
+    age(journal)
+    assert len(report(journal.base, "--compress-after", "7d")["compressed"]) == 1
+    assert names(journal) == [f"{KEY}.jsonl.gz"]
+    with journal.open() as store:
+        assert store.traces().items[0].step_count == 120 and not store.problems()
+
+
 @pytest.mark.parametrize("taken_up", [False, True])
 def test_expanding_gives_the_file_back(journal: Journal, taken_up: bool) -> None:
     fill(journal)
