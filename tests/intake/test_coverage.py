@@ -278,6 +278,7 @@ def test_gemini_inputs_that_were_not_recorded_as_they_were(rig: Cover, how: str)
     given: dict[str, object] = {"command": "curl -H 'Authorization: Bearer ghp_" + "a1B2" * 9 + "'"}
     if how == "custom":  # the user's own pattern, which the journal went through
         given["command"] = f"{given['command']} EMP123456"
+        rig.data.mkdir(parents=True, exist_ok=True)
         (rig.data / "config.toml").write_text('[capture.redaction]\ncustom = ["EMP[0-9]{6}"]\n')
     gemini(rig, ("run_shell_command", given))
     rows = {"redacted": freeze_rules(), "custom": freeze_rules(("EMP[0-9]{6}",))}.get(how, ())
