@@ -27,6 +27,7 @@ MODES = frozenset(("redacted", "full", "hashed", "none"))
 MARK = "[REDACTED:"
 LIMIT = "[REDACTED:limit]"
 NAMED = "[REDACTED:named]"
+KEY = "[REDACTED:private_key]"
 
 # Processor time that all patterns together may take for one value, seconds.
 SECONDS = 0.25
@@ -37,6 +38,7 @@ _LONG = b"a" * _RUN
 _LARGE = 4096
 _FEW = 64  # long runs that are looked for one by one
 _PASSES = 6
+_KEY_LINE = 256
 
 # A JSON member with such a name holds a secret, whatever it looks like. Compared in lower case without `_`, `-`, `.` and blanks.
 _NAMES = frozenset((
@@ -381,7 +383,7 @@ def _key_blocks(text: str) -> str:
                 break
             end = text.find(_END, end + 1, body + 8 * limits.REDACT_OPEN_BLOCK)
         pieces.append(text[done:begin])
-        pieces.append("[REDACTED:private_key]")
+        pieces.append(KEY)
         done = stop
         begin = text.find(_BEGIN, done)
     return "".join((*pieces, text[done:])) if pieces else text
@@ -399,9 +401,11 @@ def _hash_everything(text: str) -> str:
 class _Walk:
     """Rebuilds a JSON value where a function changes strings; what doesn't change is shared, not copied."""
 
-    __slots__ = ("_change", "_named", "_path", "pointers")
+    __slots__ = ("_change", "_lists", "_named", "_open", "_path", "pointers")
 
     def __init__(self, change: object, named: bool) -> None:
+        self._lists = 0  # around what is looked at
+        self._open = 0  # characters that a private key may still go on for, whose lines are parted over a list
         self._change = change
         self._named = named
         self._path: list[str | int] = []
@@ -412,7 +416,12 @@ class _Walk:
 
     def _value(self, value: object, named: bool) -> object:
         if isinstance(value, str):
-            new = self._named_string(value) if named else self._change(value)  # type: ignore[operator]
+            if self._open and self._goes_on(value):
+                new = KEY
+            else:
+                new = self._named_string(value) if named else self._change(value)  # type: ignore[operator]
+                if self._lists and new != value and new.endswith(KEY) and _END not in value[value.rfind(_BEGIN) :]:
+                    self._open = limits.REDACT_OPEN_BLOCK
             if new != value:
                 self.pointers.append(pointer(self._path))
                 return new
@@ -422,6 +431,14 @@ class _Walk:
         if isinstance(value, (list, tuple)):
             return self._list(value, named)
         return value
+
+    def _goes_on(self, value: str) -> bool:
+        """Whether a text is the next line of a key that began in an earlier element of the list (as in the hunks of an editor's answer)."""
+        if len(value) > _KEY_LINE or "\n" in value[:-1]:
+            self._open = 0
+            return False
+        self._open = 0 if _END in value else max(0, self._open - len(value))
+        return value != ""
 
     @staticmethod
     def _named_string(value: str) -> str:
@@ -447,6 +464,8 @@ class _Walk:
             self.pointers.append(pointer(self._path))
             return LIMIT
         out: list[object] | None = None
+        before = self._open
+        self._lists += 1
         for index, item in enumerate(value):
             self._path.append(index)
             new = self._value(item, named)
@@ -455,6 +474,8 @@ class _Walk:
                 if out is None:
                     out = list(value)
                 out[index] = new
+        self._lists -= 1
+        self._open = before
         return value if out is None else out
 
 

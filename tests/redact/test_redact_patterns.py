@@ -229,3 +229,34 @@ def test_what_commands_record_obeys_them_too(tmp_path: Path) -> None:
     with open_store(folders) as store:
         (trace,) = store.iterate()
         assert trace.input == {"for": "[REDACTED:custom]"}
+
+
+LINES = [
+    "x = 1",
+    "+-----BEGIN RSA PRIVATE KEY-----",
+    "+MIIEabcdefghijklmnop",
+    "+qrstuvwxyz0123456789",
+    "+-----END RSA PRIVATE KEY-----",
+    "y = 2",
+]
+
+
+@pytest.mark.parametrize("shape", ["lines", "numbered"])
+def test_a_key_whose_lines_are_parted_over_a_list(shape: str) -> None:
+    """Editors' answers have files and hunks as lists of lines; only the first line looks like a key."""
+    given: object = LINES if shape == "lines" else [{"number": n, "text": line} for n, line in enumerate(LINES)]
+    clean, pointers = redact.redact({"hunk": given, "after": ["MIIEabcdefghijklmnop"]}, ROWS)
+    assert isinstance(clean, dict)
+    told = [one if isinstance(one, str) else one["text"] for one in clean["hunk"]]
+    assert told[0] == "x = 1" and told[-1] == "y = 2" and clean["after"] == ["MIIEabcdefghijklmnop"]
+    assert not any("MIIE" in one or "qrst" in one for one in told) and len(pointers) == 4
+    again, more = redact.redact(clean, ROWS)
+    assert (again, more) == (clean, [])
+
+
+def test_a_key_that_never_ends_takes_no_conversation_along() -> None:
+    said = ["what is -----BEGIN RSA PRIVATE KEY-----", "It begins a key.\nMore of it: " + "words " * 60, "thanks"]
+    clean, _ = redact.redact({"messages": said}, ROWS)
+    assert isinstance(clean, dict) and clean["messages"][1:] == said[1:]
+    clean, _ = redact.redact(["-----BEGIN RSA PRIVATE KEY-----", *["x" * 100] * 200], ROWS)
+    assert isinstance(clean, list) and clean[-1] == "x" * 100 and clean[80] == "[REDACTED:private_key]"
