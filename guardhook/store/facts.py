@@ -152,7 +152,8 @@ class Facts:
     def failure(self) -> str | None:
         """Why the call failed, None when nothing says that it did."""
         if self.event == "post_tool_failure":
-            return (self.error or "tool failed")[:ERROR_CHARS]
+            words = _words(self.output) if isinstance(self.output, dict) else None
+            return (self.error or failure(self.output, self.kind) or words or "tool failed")[:ERROR_CHARS]
         found = failure(self.output, self.kind)
         if found is None and self.kind != "shell" and isinstance(self.output, str):
             # Written by the client in front of a patch's own words; a shell command could print it.
@@ -214,7 +215,7 @@ def failure(value: object, kind: str | None) -> str | None:
 
 
 def _words(value: dict[str, object]) -> str | None:
-    for key in ("error", "message", "stderr", "output", "content", "text"):
+    for key in ("error", "message", "stderr", "output", "content", "text", "llmContent", "returnDisplay"):
         found = value.get(key)
         if isinstance(found, list):
             parts = [p["text"] for p in found if isinstance(p, dict) and isinstance(p.get("text"), str)]

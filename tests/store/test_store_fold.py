@@ -344,3 +344,22 @@ def test_facts_of_the_trace(journal: Journal) -> None:
     with journal.open() as store:
         (run,) = store.runs(trace)
         assert run.run.startswith("run_") and run.segment == 1 and run.closed_at is None
+
+
+@pytest.mark.parametrize(
+    ("response", "says"),
+    [
+        ({"llmContent": "Could not read", "error": {"message": "File not found: /x", "type": "file_not_found"}}, "File not found: /x"),
+        ({"llmContent": [{"text": "no such tool"}], "returnDisplay": "x", "isError": True}, "no such tool"),
+        ({"llmContent": "", "returnDisplay": "Nothing there.", "is_error": True}, "Nothing there."),
+    ],
+)  # fmt: skip
+def test_the_words_of_a_failure_are_kept_wherever_gemini_puts_them(
+    journal: Journal, response: dict[str, object], says: str
+) -> None:
+    for name in ("post_tool", "post_tool_failure"):
+        at = {"dialect": "gemini", "session": name, "tool": "read_file", "given": {"file_path": "x"}, "kind": "read"}
+        journal.add(event("pre_tool", **at), event(name, tool_response=response, **at))  # type: ignore[arg-type]
+    with journal.open() as store:
+        found = [step.error for trace in store.iterate() for step in store.steps(trace)]
+    assert found == [says, says]
