@@ -60,6 +60,9 @@ class SessionCoverage(NamedTuple):
     without_hook: int
     hook_events: int  # events of any kind in this session; 0: hooks were off
     by_input: bool  # matched by tool and input, for want of call ids
+    callers: tuple[
+        tuple[str, int], ...
+    ] = ()  # executables that told the events, where the system says, and how many each
 
     @property
     def percent(self) -> float | None:
@@ -85,6 +88,7 @@ class SessionCoverage(NamedTuple):
             "without_hook": self.without_hook,
             "hook_events": self.hook_events,
             "by_input": self.by_input,
+            "callers": dict(self.callers),
         }
 
 
@@ -306,6 +310,7 @@ class _Session:
         return SessionCoverage(
             self.dialect, self.id, tuple(self.logs), self.cwd, self.started_at, reached + len(never), reached, judged, agents, tuple(never),
             tuple(although), refused, without, heard.events, self.dialect in coverage_hooks.WITHOUT_IDS,
+            tuple(sorted(heard.callers.items(), key=lambda c: -c[1])),
         )  # fmt: skip
 
     def _refused(self, call: _Call) -> bool:

@@ -26,6 +26,7 @@ EARLY_US = 60_000_000
 _ASKED = ("pre_tool", "permission_request")
 _OVER = ("post_tool", "post_tool_failure")
 _UNTOLD = "\0untold"
+_CALLERS_MOST = 16
 
 
 class _Line(msgspec.Struct):
@@ -55,6 +56,7 @@ class Heard:
     def __init__(self, dialect: str, folders: Folders | None = None) -> None:
         """folders: whose redaction rules inputs may have gone through, where calls are known by them."""
         self.events = 0
+        self.callers: dict[str, int] = {}  # program that told events -> how many
         self._folders = folders
         self._by_input = dialect in WITHOUT_IDS
         self._two_ids = dialect in TWO_IDS
@@ -66,6 +68,10 @@ class Heard:
         if found.type != line.RECEIVED or data.get("canary") is True:
             return
         self.events += 1
+        caller = data.get("caller")
+        exe = text(caller.get("exe")) if isinstance(caller, dict) else None
+        if exe is not None and (exe in self.callers or len(self.callers) < _CALLERS_MOST):
+            self.callers[exe] = self.callers.get(exe, 0) + 1
         us = micros(found.ts)
         event = data.get("event")
         if us is None or event not in (*_ASKED, *_OVER):

@@ -17,7 +17,7 @@ def lines(sessions: Sequence[SessionCoverage], width: int, paint: Paint, *, ever
     out: list[str] = []
     whole = 0
     for session in sessions:
-        if session.never or session.ran_although_blocked:
+        if session.never or session.ran_although_blocked or len(_programs(session)) > 1:
             out += _told(session, width, paint)
         elif every:
             out.append(f"{paint.green('✔')} {_title(session, width - 28)}  {count(session.calls)} call(s), all reached")
@@ -75,7 +75,19 @@ def _told(session: SessionCoverage, width: int, paint: Paint) -> list[str]:
             out.append("      " + one_line(f"{missed.tool}  {missed.why}  {missed.call or ''}  {missed.at or ''}", width - 6))  # fmt: skip
         if len(session.ran_although_blocked) > _CALLS_MOST:
             out.append(f"      … {count(len(session.ran_although_blocked) - _CALLS_MOST)} more")
+    programs = _programs(session)
+    if len(programs) > 1:
+        said = ", ".join(f"{name} ({count(number)})" for name, number in programs.most_common())
+        out.append("    " + one_line(f"perhaps made up: its events came from {said}", width - 4))  # fmt: skip
     return out
+
+
+def _programs(session: SessionCoverage) -> Counter[str]:
+    """Names of the programs that told a session's events; a harness that was updated lies elsewhere but keeps its name."""
+    found: Counter[str] = Counter()
+    for exe, number in session.callers:
+        found[exe.rpartition("/")[2]] += number
+    return found
 
 
 def _tools(never: Sequence[Missed], width: int) -> list[str]:

@@ -159,6 +159,19 @@ def test_forged_events_add_nothing(rig: Cover) -> None:
     assert found.reached == 0 and "after the call was over" in found.never[0].why
 
 
+def test_events_of_more_than_one_program_are_shown(rig: Cover) -> None:
+    """The id of a call can be looked up while it runs, so an event that an agent told itself may count."""
+    rig.claude(("t1", "Bash", "ok"), ("t2", "Bash", "ok"))
+    rig.hook("claude-code", "s-1", call="t1", tool="Bash", verdict=ALLOW, caller={"pid": 7, "exe": "/opt/1/claude"})
+    rig.hook("claude-code", "s-1", call="t1", tool="Bash", event="post_tool", caller={"pid": 7, "exe": "/opt/2/claude"})
+    rig.hook("claude-code", "s-1", call="t2", tool="Bash", verdict=ALLOW, second=1, caller={"pid": 8})
+    assert "program" not in rig.cover().stdout
+    rig.hook("claude-code", "s-1", "stop", second=2, caller={"pid": 9, "exe": "/usr/bin/ba\x1bsh"})
+    ran = rig.cover()
+    assert "claude (2), ba" in ran.stdout and "\x1b" not in ran.stdout
+    assert rig.only().callers[1][1] == 1
+
+
 def test_what_was_blocked_and_ran_all_the_same(rig: Cover) -> None:
     rig.claude(("t1", "Bash", "ok"), ("t2", "Bash", OSError("PreToolUse:Bash hook error: no")), ("t3", "Bash", OSError("exit 1")), ("t4", "Bash", "ok"))  # fmt: skip
     for call in ("t1", "t2", "t3"):
