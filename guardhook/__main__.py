@@ -39,6 +39,8 @@ def run(words: list[str]) -> None:
         from guardhook.commands import main as command
 
         command(words)
+    except KeyboardInterrupt:
+        sys.exit(130)  # Ctrl-C before the command had begun
     except Exception as error:
         if os.environ.get("GUARDHOOK_TRACEBACK"):
             raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
+import select
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -107,8 +107,17 @@ def _item(index: int, line: int | None, body: bytes, long: bool = False) -> Item
         return Item(index, line, None, str(error))
 
 
+def _read(fd: int) -> bytes:
+    """The next piece, empty at the end. Waits for it in any case: some programs hand on pipes that don't wait."""
+    while True:
+        try:
+            return os.read(fd, _CHUNK)
+        except BlockingIOError:
+            select.select([fd], [], [])
+
+
 def _chunks(fd: int) -> Iterator[bytes]:
-    while chunk := os.read(fd, _CHUNK):
+    while chunk := _read(fd):
         yield chunk
 
 
@@ -122,7 +131,7 @@ def _first_line(fd: int) -> tuple[bytes, bool]:
     read_ = b""
     parts: list[bytes] = []
     while len(read_) < TRACE_BYTES:
-        chunk = os.read(fd, _CHUNK)
+        chunk = _read(fd)
         if not chunk:
             break
         parts.append(chunk)
@@ -150,8 +159,8 @@ def _regular(fd: int, start: bytes) -> BinaryIO:
         return os.fdopen(os.dup(fd), "rb")
     file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - whoever called closes it
     file.write(start)
-    with os.fdopen(os.dup(fd), "rb") as rest:
-        shutil.copyfileobj(rest, file, _CHUNK)
+    for chunk in _chunks(fd):
+        file.write(chunk)
     file.flush()
     return file
 

@@ -83,7 +83,10 @@ class Reader:
             if wake is not None and wake in ready:
                 os.read(wake, 512)
                 continue
-            chunk = os.read(fd, CHUNK)
+            try:
+                chunk = os.read(fd, CHUNK)
+            except BlockingIOError:
+                continue
             if not chunk:
                 self.outcome.signal = None  # it ended by itself after all
                 return self._end()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -233,14 +235,35 @@ def test_a_pipe_is_read_as_it_comes(tmp_path: Path) -> None:
     ) as process:  # fmt: skip
         os.close(read)
         os.write(write, (json.dumps(trace(steps=[step()])) + "\n").encode())
-        import time
-
         deadline = time.monotonic() + 30
         while not list((tmp_path / "gh").glob("journal/2*/*.jsonl")):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         os.close(write)
         assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize(
+    "pieces", [["[", json.dumps(trace()), "]"], [json.dumps(trace()), "\n"], ["\n", json.dumps(trace())]]
+)
+def test_a_pipe_that_does_not_wait_is_waited_for(pieces: list[str]) -> None:
+    """Some programs hand on such pipes; what comes later is no end of it."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+
+    def pour() -> None:
+        for piece in pieces:
+            time.sleep(0.05)
+            os.write(write, piece.encode())
+        os.close(write)
+
+    pouring = threading.Thread(target=pour)
+    pouring.start()
+    try:
+        assert [item.value for item in documents.read(read)] == [trace()]
+    finally:
+        pouring.join()
+        os.close(read)
 
 
 def test_a_fifo_works(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from record_rig import command, environment, guardhook, only, opened, until
 
+from guardhook import __main__, commands
 from guardhook.core.folders import explicit
 from guardhook.intake import child
 from guardhook.intake import run as run_module
@@ -436,6 +437,16 @@ def test_without_room_for_an_events_file_the_program_runs_all_the_same(
     wrapped = here(tmp_path, 'test -z "$GUARDHOOK_EVENTS" && exit 6', warnings.append)
     assert wrapped.go(grace=None, directory=None).code == 6 and "No space left" in warnings[0]
     assert only(tmp_path / "d")[0].status == "failed"
+
+
+def test_ctrl_c_before_a_command_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(words: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "main", interrupted)
+    with pytest.raises(SystemExit) as end:
+        __main__.run(["run", "--", "true"])
+    assert end.value.code == 130
 
 
 # --- at a terminal -------------------------------------------------------------------------------------------------------
