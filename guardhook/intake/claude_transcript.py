@@ -31,6 +31,8 @@ NAME = "claude-transcript"
 VERSION = "1"
 _SEEN_MOST = 1 << 16  # record ids that are remembered, to know repeated ones
 _ANCHORS_MOST = 4_096
+_EARLY_MOST = 64  # results that stand before their calls, and how long they may be to be remembered
+_EARLY_CHARS = 1 << 18
 _KNOWN = ("user", "assistant", "system", "attachment", "cost-state")  # kinds of records that are looked into
 _META_BYTES = 1 << 20
 _PARTS = re.compile(rb'"message"\s*:\s*\{[^{}\[\]]{0,200}"parts"\s*:')
@@ -103,6 +105,8 @@ class _Transcript:
         self.cost: float | None = None
         self.compacted = 0
         self.seen = Recent(_SEEN_MOST)
+        self.called = Recent(_SEEN_MOST)
+        self.early: dict[str, tuple[Record, Block, str | None]] = {}
         self.anchors: dict[str, int] = {}
         self.wanted: set[str] = set()  # calls that started sub-agents
         self.spawned: dict[str, int] = {}  # call, or sub-agent -> the step that started it
@@ -186,6 +190,8 @@ class _Transcript:
                     if block.type == "tool_result" and block.tool_use_id and self.steps.is_open(block.tool_use_id):
                         used = True
                         yield self._result(record, block, stamp)
+                    elif len(content) == 1:
+                        self._wait(record, block, stamp)
         elif record.type == "system" and record.subtype == "compact_boundary":
             self.compacted += 1
             used = True
@@ -198,6 +204,16 @@ class _Transcript:
             self.counts.imported += 1
         else:
             self.counts.skipped += 1
+
+    def _wait(self, record: Record, block: Block, stamp: str | None) -> None:
+        """Remembers a result whose call may follow. Its record counts as skipped until then."""
+        call = block.tool_use_id
+        if block.type != "tool_result" or not call or call in self.called or call in self.early:
+            return
+        if len(bytes(record.toolUseResult)) + len(flatten(block.content)) <= _EARLY_CHARS:
+            self.early[call] = (record, block, stamp)
+            if len(self.early) > _EARLY_MOST:
+                del self.early[next(iter(self.early))]
 
     def _assistant(self, record: Record, main: bool, parent: int | None) -> Iterator[Event]:
         message = record.message
@@ -220,6 +236,10 @@ class _Transcript:
                 yield steps.call(
                     block.id, block.name or "tool", stamp, input=block.input, parent=parent, model=model, tokens=tokens, metadata=own
                 )  # fmt: skip
+                if block.id is not None and not self.called.again(block.id) and block.id in self.early:
+                    yield self._result(*self.early.pop(block.id))
+                    self.counts.skipped -= 1
+                    self.counts.imported += 1
             elif block.type == "text" and block.text:
                 if main:
                     steps.last_text = block.text

@@ -73,9 +73,12 @@ class Recent:
         self._new: set[str | int] = set()
         self._old: set[str | int] = set()
 
+    def __contains__(self, what: str | int) -> bool:
+        return what in self._new or what in self._old
+
     def again(self, what: str | int) -> bool:
         """Whether this was seen before; now it was."""
-        if what in self._new or what in self._old:
+        if what in self:
             return True
         self._new.add(what)
         if len(self._new) >= self._most:

@@ -259,3 +259,11 @@ def test_sub_agents_of_sub_agents_hang_below_the_calls_that_started_them(rig: Ri
     assert [(s.name, s.parent_step_number) for s in rig.steps()] == [
         ("Agent", None), ("subagent:b", 1), ("Agent", 2), ("subagent:a", 3), ("assistant_message", 4),
     ]  # fmt: skip
+
+
+def test_a_result_that_stands_before_its_call(rig: Rig) -> None:
+    talk = Talk().user("go").result("t1", "early").result("t1", "again").result("none", "x").says(use("t1"), use("t2")).result("t2", "y").result("t2", "z")  # fmt: skip
+    talk.says(use("t2"), id="m2")  # the same id once more: its result came once already
+    records = rig.import_(rig.write("s.jsonl", *talk.records)).file["records"]
+    assert [s.output for s in rig.steps()] == [{"result": "early"}, {"result": "y"}, None]
+    assert (records["read"], records["imported"], records["skipped"]) == (9, 6, 3)
