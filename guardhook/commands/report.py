@@ -72,12 +72,15 @@ def command(
 
 def sections(folders: Folders, store: Store, trace: Trace) -> list[Section]:
     """What else is known of a trace: the account of its last answer, and its evaluations."""
-    from guardhook.views.report.page import Section
+    from guardhook.views.report.page import ACCOUNT, Section
 
     out = []
     runs = store.runs(trace)
     if runs and trace.step_count <= ACCOUNT_STEPS:
         out.append(_account(folders, store, runs[-1].run))
+    elif runs:
+        why = f"Left out: the trace has more than {ACCOUNT_STEPS:,} steps. `guardhook account` makes it."
+        out.append(Section(ACCOUNT, [], why, "warn"))
     found = store.evaluations(trace)
     if found:
         rows = [

@@ -11,10 +11,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from report_rig import HOSTILE, hooked, recorded, rows, run
 
+from guardhook.commands import main
 from guardhook.views.report import data, page
 
 
@@ -206,3 +208,11 @@ def test_wrong_use_is_told(tmp_path: Path) -> None:
     result = run("a", "--dir", str(base), "-o", str(tmp_path / "no" / "r.html"))
     assert result.exit_code == 1 and "can't be written" in result.output
     assert run("a", "--dir", str(base), "-o", "-").output.startswith("<!doctype html>")
+
+
+def test_an_account_that_is_left_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hooked(tmp_path)
+    monkeypatch.setattr("guardhook.commands.report.ACCOUNT_STEPS", 0)
+    name = json.loads(CliRunner().invoke(main, ["list", "--json", "--dir", str(tmp_path)]).stdout)["items"][0]["id"]
+    page = run(name, "--dir", str(tmp_path), "-o", "-").stdout
+    assert "Account of the last answer" in page and "Left out: the trace has more than 0 steps." in page

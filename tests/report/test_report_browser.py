@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,3 +151,24 @@ def test_without_scripts_the_account_of_the_run_can_be_read(browser: Any, tmp_pa
     page.goto(report(tmp_path, "a").as_uri())
     shown = page.inner_text("body")
     assert "COMPLETED" in shown and "The timeline needs scripts" in shown and HOSTILE[:20] in shown
+
+
+def test_on_paper_the_rows_are_written_out(browser: Any, tmp_path: Path) -> None:
+    """The list is as high as all its rows: printed as it stands it is hundreds of empty pages."""
+    recorded(tmp_path / "gh", "a", 700, text="x")
+    opened = Opened(browser, report(tmp_path, "a"))
+    pdf = opened.page.pdf(format="A4")
+    assert 8 < len(re.findall(rb"/Type\s*/Page\b", pdf)) < 25
+    opened.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert opened.page.locator(".row").count() == 500
+    assert opened.page.locator("#unprinted").text_content() == "200 more rows are in the file, and not printed."
+    opened.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert opened.page.locator(".row").count() < 100
+
+
+def test_a_step_that_one_trace_has_is_looked_for_there(browser: Any, tmp_path: Path) -> None:
+    recorded(tmp_path / "gh", "a", 2)
+    recorded(tmp_path / "gh", "b", 4)
+    page = Opened(browser, report(tmp_path, "a", "b")).page
+    page.click("table a[data-step='4'] >> nth=0")
+    assert page.inner_text(".detail h3").startswith("#4 ")

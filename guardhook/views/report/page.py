@@ -189,7 +189,9 @@ def _differences(diff: Diff) -> str:
     out.append("<table><thead><tr><th>Step</th><th>Field</th><th>A</th><th>B</th></tr></thead><tbody>\n")
     for one in diff.differences[:_DIFFERENCES_MOST]:
         number = one.step_number
-        place = "trace" if number is None else f'<a href="#step-{number}" data-step="{number}">#{number}</a>'
+        # A step that only one of them has is looked for there.
+        of = {"missing_left": ' data-of="1"', "missing_right": ' data-of="0"'}.get(one.field, "")
+        place = "trace" if number is None else f'<a href="#step-{number}" data-step="{number}"{of}>#{number}</a>'
         field = {"missing_left": "only in B", "missing_right": "only in A"}.get(one.field, one.field)
         old, new = (_value(v) for v in (one.left_value, one.right_value))
         out.append(f'<tr><td>{place}</td><td>{esc(field)}</td><td class="mono">{old}</td><td class="mono">{new}</td></tr>\n')  # fmt: skip
@@ -220,5 +222,5 @@ def _timeline(parts: Sequence[Part]) -> str:
         '<input type="search" id="search" placeholder="Search names, inputs, outputs, errors" aria-label="Search the timeline" autocomplete="off" spellcheck="false">'
         f'{filters}<span id="found" class="soft" role="status"></span></div>\n'
         '<div class="panes"><div class="list" id="list" tabindex="0" role="listbox" aria-label="Steps"><div id="space"></div><div class="rows" id="rows"></div></div>'
-        f'<div class="detail" id="detail" tabindex="0" aria-label="Details"></div></div>\n<p class="soft">{keys}</p>\n</section>\n</main>\n'
+        f'<div class="detail" id="detail" tabindex="0" aria-label="Details"></div></div>\n<p id="unprinted"></p>\n<p class="soft keys">{keys}</p>\n</section>\n</main>\n'
     )

@@ -70,8 +70,18 @@ SCRIPT = r"""
     space.style.height = shown.length * HEIGHT + "px";
     draw();
   }
+  // On paper there is no scrolling: the rows are written out, as many as anybody would print.
+  var PRINTED = 500, printing = false, unprinted = document.getElementById("unprinted");
+  function paper(on) {
+    printing = on;
+    unprinted.textContent = on && shown.length > PRINTED ? shown.length - PRINTED + " more rows are in the file, and not printed." : "";
+    draw();
+  }
+  window.addEventListener("beforeprint", function () { paper(true); });
+  window.addEventListener("afterprint", function () { paper(false); });
   function draw() {
     var first = Math.max(0, Math.floor(list.scrollTop / HEIGHT) - 5), last = Math.min(shown.length, first + Math.ceil(list.clientHeight / HEIGHT) + 10);
+    if (printing) { first = 0; last = Math.min(shown.length, PRINTED); }
     var part = document.createDocumentFragment();
     for (var i = first; i < last; i++) part.appendChild(line(shown[i], i));
     box.style.transform = "translateY(" + first * HEIGHT + "px)";

@@ -61,5 +61,13 @@ footer { max-width: 1400px; margin: 24px auto; padding: 0 20px 20px; color: var(
   .detail.open { display: block; } .close { display: inline-block; margin-bottom: 8px; }
   dl.wide { grid-template-columns: 1fr; } dl.wide dd { margin-bottom: 8px; }
 }
-@media print { .panes { height: auto; } .bar { position: static; } }
+#unprinted { display: none; }
+@media print {
+  :root { color-scheme: light; --line: #d5d9e0; --soft: #5c6675; --back: #fff; --raised: #f5f6f8; --text: #1b2027;
+    --bad: #b3261e; --warn: #8a5a00; --good: #1a7f37; --mark: #1d5fbf; --pick: #fff; }
+  .panes { display: block; height: auto; min-height: 0; } .bar, .keys { display: none; }
+  .list { height: auto; overflow: visible; } #space { display: none; } .rows { position: static; transform: none !important; }
+  .row { break-inside: avoid; } .detail { display: none; } #unprinted { display: block; }
+  pre, blockquote { max-height: none; overflow: visible; }
+}
 """
