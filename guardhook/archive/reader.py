@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import IO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from guardhook.archive import plain
 from guardhook.archive.envelope import FORMAT
@@ -38,7 +38,7 @@ _REQUIRED: tuple[tuple[str, type], ...] = (
 )  # fmt: skip
 
 
-def open_regular(path: str) -> IO[bytes]:
+def open_regular(path: str) -> BinaryIO:
     """A regular file, to read. A pipe or a device is never waited for. Raises UnreadableError, OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):

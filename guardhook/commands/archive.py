@@ -152,7 +152,10 @@ def save(
                 f"{one_line(name_)} is there already and holds the complete run; an incomplete recording would replace it",
                 hints=["--force replaces it", "--to names another place"], as_json=as_json,
             )  # fmt: skip
-        result = sink.write(made)
+        try:
+            result = sink.write(made)
+        except OSError as error:  # it names a temporary file, if anything
+            fail(f"{target}: can't be written: {error.strerror or error}", code=1, as_json=as_json)
     if as_json:
         reading.print_json({**result, "run": run})
     else:
@@ -189,9 +192,8 @@ def pack(file: str, output: str | None, force: bool, as_json: bool) -> None:
     """Write an archive (or a bare recording) packed: equal values once."""
     from guardhook.archive import reader, stream
 
-    with refusals(as_json, file), _no_cycles():
-        with reader.open_regular(file) as source:
-            value = stream.pack_file(source)
+    with refusals(as_json, file), _no_cycles(), reader.open_regular(file) as source:
+        value = stream.pack_file(source)
     _document(value, output, force, as_json)
 
 
@@ -246,6 +248,8 @@ def _document(value: object, output: str | None, force: bool, as_json: bool) -> 
             sys.stdout.buffer.flush()
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError as error:
+            fail(f"the output can't be written: {error.strerror}", code=1, as_json=as_json)
 
 
 @command.command("check")
@@ -319,12 +323,13 @@ def open_(
         if item.document is None:
             fail(f"{item.name} is no archive", code=1, as_json=as_json)
         document = item.document()
-        if events:
-            _events(document)
-        elif import_:
+    if events:
+        _events(document)
+    elif import_:
+        with refusals(as_json, file):
             _import(document, file, replace, as_json, directory)
-        else:
-            _show(document, as_json)
+    else:
+        _show(document, as_json)
 
 
 def _list(items: list[Item], as_json: bool) -> None:
@@ -362,6 +367,8 @@ def _events(document: Opened) -> None:
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        fail(f"the output can't be written: {error.strerror}", code=1)
 
 
 def _import(document: Opened, path: str, replace: bool, as_json: bool, directory: str | None) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -407,7 +410,8 @@ def test_a_pipe_under_the_name_of_an_archive_is_not_waited_for(journal: Journal,
     os.mkfifo(tmp_path / "pipe.zip")
     for target in ("second", "pipe.zip"):
         result = guardhook(journal, "archive", "save", trace_of(journal), "--complete", "no", "--to", str(tmp_path / target))  # fmt: skip
-        assert result.exit_code == 1 and "no file" in result.output or "not a regular file" in result.output
+        assert result.exit_code == 1
+        assert "no file" in result.output or "not a regular file" in result.output
 
 
 def test_a_damaged_entry_of_a_zip_file(journal: Journal, tmp_path: Path) -> None:
@@ -448,3 +452,31 @@ def test_steps_that_are_none(journal: Journal, tmp_path: Path, row: dict[str, An
     other.mkdir()
     result = guardhook(other, "archive", "open", str(write(path, document)), "--import")
     assert "internal" not in result.output and result.exit_code in (0, 1), result.output
+
+
+def test_what_can_not_be_written_is_named(journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the temporary file beside it, of which nobody knows."""
+    session(journal)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "x.json.1.1.tmp")
+
+    monkeypatch.setattr("guardhook.archive.sinks.os.rename", full)
+    for target in (tmp_path / "folder", tmp_path / "runs.zip"):
+        result = guardhook(journal, "archive", "save", trace_of(journal), "--to", str(target))
+        assert result.exit_code == 1
+        assert result.stderr == f"guardhook: {target}: can't be written: No space left on device\n"
+        assert not target.is_file() and (not target.is_dir() or not list(target.iterdir()))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_behind_stdout(journal: Journal, tmp_path: Path) -> None:
+    session(journal)
+    path = saved(journal, tmp_path)
+    for words in (("open", str(path), "--events"), ("unpack", str(path)), ("pack", str(path))):
+        with open("/dev/full", "wb") as out:
+            done = subprocess.run([sys.executable, "-m", "guardhook", "archive", *words], stdout=out, stderr=subprocess.PIPE, text=True, check=False)  # fmt: skip
+        assert (done.returncode, done.stderr) == (
+            1,
+            "guardhook: the output can't be written: No space left on device\n",
+        )
