@@ -74,6 +74,7 @@ class _Record(msgspec.Struct):
 class _Meta(msgspec.Struct):
     toolUseId: str | None = None
     agentType: str | None = None
+    depth: Any = None
 
 
 _decoder = records.Decoder(_Record)
@@ -161,18 +162,16 @@ class _Reader:
         self.usage = Usage()
         self.model: str | None = None
         self.spare: dict[str | None, int] = {}  # sub-agent -> tokens of an answer whose parts are told in later records
+        self.wanted: set[str | None] = set()  # calls that started sub-agents
         self.spawned: dict[str, int] = {}
 
     def events(self, fd: int) -> Iterator[Event]:
         agents = [(f, _meta(f.removesuffix(".jsonl") + ".meta.json")) for f in files(self.path) if f.endswith(".jsonl")]
-        wanted = {meta.toolUseId for _, meta in agents}
+        agents.sort(key=lambda agent: number(agent[1].depth))  # those that others started come after them
+        self.wanted = {meta.toolUseId for _, meta in agents}
         for record in self._records(self.path, fd):
             for event in self._record(record, True, None):
-                own = event.fields.get("metadata")
-                call = own.get("call") if isinstance(own, dict) else None
-                step = event.fields["step_number"]
-                if event.type == "trace.step_start" and call in wanted and isinstance(step, int):
-                    self.spawned[str(call)] = step
+                self._spawns(event)
                 yield event
         for file, meta in agents:
             yield from self._agent(file, meta)
@@ -180,6 +179,14 @@ class _Reader:
         if self.usage.kinds:
             metadata["usage"] = self.usage.kinds
         yield from self.steps.end(tokens=self.usage.total if self.usage.kinds else None, metadata=metadata)
+
+    def _spawns(self, event: Event) -> None:
+        """Remembers the step of a call that started a sub-agent; where two calls have one id, that of the first."""
+        own = event.fields.get("metadata")
+        call = own.get("call") if isinstance(own, dict) else None
+        step = event.fields["step_number"]
+        if event.type == "trace.step_start" and call in self.wanted and isinstance(step, int):
+            self.spawned.setdefault(str(call), step)
 
     def _records(self, path: str, fd: int) -> Iterator[_Record]:
         name, counts = os.path.basename(path), self.counts
@@ -289,7 +296,9 @@ class _Reader:
                         "thought", f"subagent:{meta.agentType or record.agentName or agent}", self.steps.seen(record.timestamp),
                         input=None if prompt is None else {"prompt": prompt}, parent=cause, cause=cause, metadata={"hook_anchor": 1, "agent_id": agent},
                     )  # fmt: skip
-                yield from self._record(record, False, anchor)
+                for event in self._record(record, False, anchor):
+                    self._spawns(event)
+                    yield event
         finally:
             os.close(fd)
 

@@ -71,3 +71,22 @@ def test_damage(rig: Rig) -> None:
     ran = rig.import_(rig.write("s.jsonl", *records, "{torn"))
     assert ran.file["records"]["mended"] == ran.file["records"]["malformed"] == 1
     assert [(p["line"], p["file"]) for p in ran.file["problems"]] == [(4, "s.jsonl"), (len(records) + 1, "s.jsonl")]
+
+
+def test_sub_agents_of_sub_agents_hang_below_the_calls_that_started_them(rig: Rig) -> None:
+    base = {"sessionId": SESSION, "parentUuid": None, "timestamp": "2026-11-30T10:00:00.000Z", "type": "assistant"}
+
+    def says(number: int, part: dict[str, object], **more: object) -> dict[str, object]:
+        return {**base, "uuid": f"u{number}", "message": {"role": "model", "parts": [part]}, **more}
+
+    def call(id: str) -> dict[str, object]:
+        return {"functionCall": {"id": id, "name": "agent", "args": {}}}
+
+    rig.write(f"p/chats/{SESSION}.jsonl", says(1, call("c1")))
+    for name, started, depth, part in (("z", "c1", 0, call("c2")), ("a", "c2", 1, {"text": "deep"})):
+        rig.write(f"p/subagents/{SESSION}/agent-{name}.jsonl", says(depth + 2, part, agentId=name))
+        rig.write(f"p/subagents/{SESSION}/agent-{name}.meta.json", {"agentType": name, "toolUseId": started, "depth": depth})  # fmt: skip
+    rig.import_(rig.files)
+    assert [(s.name, s.parent_step_number) for s in rig.steps()] == [
+        ("agent", None), ("subagent:z", 1), ("agent", 2), ("subagent:a", 3), ("assistant_message", 4),
+    ]  # fmt: skip
