@@ -102,7 +102,7 @@ class Result:
 
 
 def collect(paths: list[str], since_us: int | None, refused: Callable[[str, str], None]) -> list[Found]:
-    """The files below these paths. refused(path, why) is told what is neither a file nor a folder; such things in folders are passed over."""
+    """The files below these paths. refused(path, why) is told what is neither a file nor a folder (in folders such things are passed over), and folders that can't be read."""
     found: dict[str, Found] = {}
     for given in paths:
         path = os.path.abspath(os.path.expanduser(given))
@@ -112,7 +112,7 @@ def collect(paths: list[str], since_us: int | None, refused: Callable[[str, str]
             refused(given, error.strerror or str(error))
             continue
         if stat.S_ISDIR(status.st_mode):
-            for inner in _below(path, 0):
+            for inner in _below(path, 0, refused):
                 found.setdefault(inner.path, inner)
         elif stat.S_ISREG(status.st_mode):
             found[path] = Found(path, True, status.st_size)
@@ -125,17 +125,20 @@ def collect(paths: list[str], since_us: int | None, refused: Callable[[str, str]
     return [f for f in found.values() if f.named or changed(f.path) >= since_us]
 
 
-def _below(folder: str, depth: int) -> Iterator[Found]:
+def _below(folder: str, depth: int, refused: Callable[[str, str], None]) -> Iterator[Found]:
     try:
         with os.scandir(folder) as entries:
             inner = sorted(entries, key=lambda e: e.name)
-    except OSError:
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        refused(folder, error.strerror or str(error))
         return
     for entry in inner:
         try:
             if entry.is_dir(follow_symlinks=False):
                 if depth < _FOLDERS_MOST_DEEP:
-                    yield from _below(entry.path, depth + 1)
+                    yield from _below(entry.path, depth + 1, refused)
             elif entry.is_file(follow_symlinks=False) and entry.name.endswith(_SUFFIXES):
                 yield Found(entry.path, False, entry.stat(follow_symlinks=False).st_size)
         except OSError:

@@ -161,6 +161,25 @@ def test_a_file_that_fails_while_it_is_read_does_not_stop_the_others(rig: Rig, m
     assert [p.name for p in (rig.data / "journal" / "imports").iterdir() if p.name.endswith(".part")] == []
 
 
+def test_a_folder_that_cannot_be_read_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.write("a/x.jsonl", *talk("one"))
+    rig.write("closed/y.jsonl", *talk("two", session="s-2"))
+    look = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path).endswith("/closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return look(path)
+
+    monkeypatch.setattr("guardhook.intake.import_run.os.scandir", scandir)
+    ran = rig.import_(rig.files)
+    assert ran.status == 1 and [f["status"] for f in ran.files] == ["failed", "imported"]
+    assert ran.files[0]["path"].endswith("/closed") and ran.files[0]["error"] == "Permission denied"
+    assert rig.run("coverage", rig.files, "--since", "2020-01-01", "--json").json["problems"] == [
+        {"path": str(rig.files / "closed"), "reason": "Permission denied"}
+    ]
+
+
 def _broken(events: Iterator[Event]) -> Iterator[Event]:
     yield next(events)
     raise OSError(5, "the disk is gone")
