@@ -117,7 +117,7 @@ def measure(
     """
     given = default_places(os.environ) if paths is None else list(paths)
     tell = problem or (lambda path, why: None)
-    found = [f for f in import_run.collect(given, None, tell) if since_us is None or import_run.changed(f.path) >= since_us]  # fmt: skip
+    found = [f for f in import_run.collect(given, None, tell) if since_us is None or _touched(f.path) >= since_us]  # fmt: skip
     heard = coverage_hooks.Journal(folders)
     sessions: dict[tuple[str, str], _Session] = {}
     total, done = sum(f.size for f in found), 0
@@ -135,6 +135,15 @@ def measure(
         s.compare(told[s]) for s in told if any(not c.early for c in s.calls) and (project is None or s.within(project))
     ]
     return sorted(out, key=lambda s: s.started_at or "", reverse=True)
+
+
+def _touched(path: str) -> int:
+    """When a log was changed last, microseconds since the epoch; 0 when unknown. The time that `touch` can set back alone would hide a log."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return 0
+    return max(status.st_mtime_ns, status.st_ctime_ns) // 1000
 
 
 def _each_once(sessions: list[_Session], told: dict[_Session, Heard]) -> None:

@@ -219,6 +219,14 @@ def test_only_calls_since(rig: Cover) -> None:
     assert rig.run("coverage", rig.files, "--since", "soon").status == 2
 
 
+def test_a_log_that_was_touched_is_looked_at_all_the_same(rig: Cover) -> None:
+    path = rig.claude(("t1", "Bash", "ok"))
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    assert [
+        s.calls for s in measure(explicit(str(rig.data)), micros("2020-01-01T00:00:00Z"), paths=[str(rig.files)])
+    ] == [1]
+
+
 def test_only_a_project(rig: Cover, tmp_path: Path) -> None:
     root = tmp_path / "repository"
     (root / ".git").mkdir(parents=True)
