@@ -51,6 +51,9 @@ def run(words: list[str]) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             say(f"guardhook: the output can't be written: {error.strerror}")
             sys.exit(1)
+        if isinstance(error, FileNotFoundError) and error.filename is None:  # what os.getcwd raises
+            say("guardhook: the current folder is not there any more; go to another one")
+            sys.exit(2)
         where = error.__traceback__
         while where is not None and where.tb_next is not None:
             where = where.tb_next

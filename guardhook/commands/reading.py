@@ -137,15 +137,18 @@ def narrowed(
             fail(error.message, as_json=json_wanted)
     return Filter(
         status=status, agent=agent, tag=tag, session=session, since_us=bound,
-        project=None if project is None else project_root(project),
+        project=None if project is None else project_root(project, as_json=json_wanted),
     )  # fmt: skip
 
 
-def project_root(folder: str) -> str:
+def project_root(folder: str, *, as_json: bool = False) -> str:
     """The project that a folder belongs to, as hooks pin it; the folder itself when it belongs to none."""
     from guardhook.gate import roots
 
-    path = os.path.abspath(os.path.expanduser(folder))
+    try:
+        path = os.path.abspath(os.path.expanduser(folder))
+    except FileNotFoundError:
+        fail("--project: the current folder is not there any more", as_json=as_json)
     return roots.find_root(path) or roots.real(path)
 
 

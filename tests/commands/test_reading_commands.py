@@ -397,6 +397,17 @@ def test_a_closed_stdout_is_no_error(data: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_current_folder_that_is_gone_is_told(data: Path, tmp_path: Path) -> None:
+    put(data, "a")
+    gone = tmp_path / "gone"
+    for words, status in (("list", 0), ("list --project --json", 2), ("explain ls", 2)):
+        shell = f"mkdir {gone} && cd {gone} && rmdir {gone} && {sys.executable} -m guardhook {words} --dir {data}"
+        env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+        done = subprocess.run(["bash", "-c", shell], env=env, capture_output=True, text=True, timeout=60)
+        assert done.returncode == status and "internal error" not in done.stderr, done.stderr
+        assert status == 0 or "current folder" in done.stdout + done.stderr
+
+
 def test_json_paths_do_not_load_what_they_do_not_need(data: Path) -> None:
     put(data, "a")
     process(data, "list")
