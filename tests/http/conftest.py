@@ -8,28 +8,8 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "store")]
 
-from http_rig import Server  # noqa: E402
-from store_rig import Journal, event, said  # noqa: E402
-
-OTHER = "00000000-0000-4000-8000-000000000002"
-
-
-def filled(base: Path) -> Journal:
-    """Two sessions: one with a refused call, one under way."""
-    journal = Journal(base)
-    journal.add(
-        event("user_prompt", prompt="tidy <up> é\x1b[31m", line_data={"opens": True}),
-        event("pre_tool", tool="Bash", given={"command": "ls"}, call="t1"),
-        event("post_tool", tool="Bash", given={"command": "ls"}, call="t1", tool_response="a\nb"),
-        event("pre_tool", tool="Bash", given={"command": "rm -rf /"}, call="t2", verdict=said("deny")),
-        event("stop", last_assistant_message="done"),
-        event("session_end", reason="exit"),
-    )
-    journal.add(
-        event("user_prompt", prompt="second", session=OTHER),
-        event("pre_tool", tool="Read", given={"file_path": "/x"}, call="u1", kind="file_read", session=OTHER),
-    )
-    return journal
+from http_rig import Server, filled  # noqa: E402
+from store_rig import Journal  # noqa: E402
 
 
 @pytest.fixture

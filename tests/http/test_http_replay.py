@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from http_rig import Got, Server
+from http_rig import Got, Server, filled
 from store_rig import Journal
 
 from guardhook.rollout import replay_api
@@ -53,14 +55,34 @@ def rollouts(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(serve: object, rollouts: Path) -> Server:
+    """A server of the test's own: what it forks or asks about is in its journal."""
     return serve(GUARDHOOK_ROLLOUT_DIR=str(rollouts))  # type: ignore[operator,no-any-return]
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
+    """One server for all tests that only read rollouts, and the parent of its rollout folder."""
+    base = tmp_path_factory.mktemp("replay")
+    server = Server(filled(base / "gh").base, home=base, environment={"GUARDHOOK_ROLLOUT_DIR": str(base / "rollouts")})
+    yield server, base
+    server.stop()
+
+
+@pytest.fixture
+def reader(standing: tuple[Server, Path]) -> tuple[Server, Path]:
+    """That server, and its rollout folder, empty."""
+    server, base = standing
+    shutil.rmtree(base / "rollouts", ignore_errors=True)
+    (base / "rollouts").mkdir()
+    return server, base / "rollouts"
 
 
 def post(server: Server, **body: object) -> Got:
     return server.ask("/v1/runs/replay", "POST", {"mode": "simulate", **body})
 
 
-def test_simulate(server: Server, rollouts: Path) -> None:
+def test_simulate(reader: tuple[Server, Path]) -> None:
+    server, rollouts = reader
     put(rollouts, sample())
     for path in (
         RUN,
@@ -164,7 +186,9 @@ def test_method_then_kind_then_size(shared: Server) -> None:
     assert (got.status, got.code) == (400, "invalid_request")
 
 
-def test_missing_and_outside_are_one_answer(server: Server, rollouts: Path, tmp_path: Path) -> None:
+def test_missing_and_outside_are_one_answer(reader: tuple[Server, Path]) -> None:
+    server, rollouts = reader
+    tmp_path = rollouts.parent
     outside = put(tmp_path / "outside", sample())
     (tmp_path / "rollouts2").mkdir()
     beside = put(tmp_path / "rollouts2", sample())
@@ -192,7 +216,8 @@ def test_a_rollout_folder_that_is_a_link_itself(serve: object, rollouts: Path, t
     assert post(server, rollout_path=RUN).status == 200
 
 
-def test_the_newest_day_counts_for_a_bare_id(server: Server, rollouts: Path) -> None:
+def test_the_newest_day_counts_for_a_bare_id(reader: tuple[Server, Path]) -> None:
+    server, rollouts = reader
     put(rollouts, sample()[:1], day="2026-01-01")
     put(rollouts, sample(), day="2026-01-03")
     put(rollouts, sample()[:2], day="2026-01-02")
@@ -205,7 +230,8 @@ def test_what_is_no_bare_id(path: str) -> None:
     assert not replay_api.bare(path)
 
 
-def test_files_that_break_the_format_are_named_with_their_line(server: Server, rollouts: Path) -> None:
+def test_files_that_break_the_format_are_named_with_their_line(reader: tuple[Server, Path]) -> None:
+    server, rollouts = reader
     path = put(rollouts, sample())
     path.write_text(path.read_text().replace('"step": 2', '"step": 0'))
     got = post(server, rollout_path=RUN)
