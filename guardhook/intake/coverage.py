@@ -147,23 +147,35 @@ def _touched(path: str) -> int:
 
 
 def _each_once(sessions: list[_Session], told: dict[_Session, Heard]) -> None:
-    """A session that goes on from another begins with a copy of its records: each call stays where hooks told it, else where it came first."""
+    """A session that goes on from another begins with a copy of its records: each call stays where hooks told it, else where it came first.
+
+    A log may lie in two places as well; of two tellings of a call in one session the one with a result counts.
+    """
     owner: dict[tuple[str, str, int], _Session] = {}
+    moved: dict[_Session, set[tuple[str, str, int]]] = {}
     for session in sessions:
-        dropped: dict[_Session, set[str]] = {}
+        kept: list[_Call] = []
+        places: dict[tuple[str, str, int], int] = {}
         for call in session.calls:
             if call.id is None or call.began is None:
+                kept.append(call)
                 continue
             key = (session.dialect, call.id, call.began)
+            if key in places:
+                if kept[places[key]].said is None:
+                    kept[places[key]] = call
+                continue
             other = owner.setdefault(key, session)
             if other is not session:
-                if told[session].knows(call.id) and not told[other].knows(call.id):
-                    owner[key] = session
-                    dropped.setdefault(other, set()).add(call.id)
-                else:
-                    dropped.setdefault(session, set()).add(call.id)
-        for holder, calls in dropped.items():
-            holder.calls = [c for c in holder.calls if c.id not in calls]
+                if not told[session].knows(call.id) or told[other].knows(call.id):
+                    continue
+                owner[key] = session
+                moved.setdefault(other, set()).add(key)
+            places[key] = len(kept)
+            kept.append(call)
+        session.calls = kept
+    for session, keys in moved.items():
+        session.calls = [c for c in session.calls if (session.dialect, c.id, c.began) not in keys]
 
 
 def _logs(

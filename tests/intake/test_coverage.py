@@ -246,6 +246,23 @@ def test_a_session_that_goes_on_from_another_counts_each_call_once(rig: Cover) -
     assert found == {"s-1": (1, 1), "s-2": (2, 2)}
 
 
+def test_a_log_that_lies_in_two_places_counts_once(rig: Cover) -> None:
+    rig.claude(("t1", "Bash", "ok"), ("t2", "Bash", None), name="a/s-1.jsonl")
+    rig.claude(("t1", "Bash", "ok"), ("t2", "Bash", "ok"), name="b/s-1.jsonl")
+    rig.hook("claude-code", "s-1", call="t1", tool="Bash")
+    found = rig.only()
+    assert (found.calls, found.reached, [m.call for m in found.never]) == (2, 1, ["t2"])
+
+
+def test_an_id_that_is_used_again_hides_no_call_of_the_session_that_goes_on(rig: Cover) -> None:
+    """Model servers other than the vendors' number calls anew in each answer."""
+    rig.claude(("c", "Bash", "ok"), session="s-1")
+    rig.claude(("c", "Bash", "ok"), ("c", "Bash", "ok"), session="s-2")
+    rig.hook("claude-code", "s-1", call="c", tool="Bash")
+    found = {s.session: (s.calls, s.reached) for s in measure(explicit(str(rig.data)), paths=[str(rig.files)])}
+    assert found == {"s-1": (1, 1), "s-2": (1, 0)}
+
+
 def test_codex_calls_and_those_inside_scripts(rig: Cover) -> None:
     rig.fixture("codex/codemode.jsonl")
     rig.fixture("codex/rollout.jsonl")
