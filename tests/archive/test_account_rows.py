@@ -545,6 +545,7 @@ def test_what_was_interrupted_waits_for_nobody(event: str) -> None:
         ({"stdout": "hi", "stderr": "oh", "interrupted": False, "isImage": False}, 4),
         ({"llmContent": "Found 1 match", "returnDisplay": {"summary": "1"}}, 13),
         ([{"type": "text", "text": "four"}], 4),
+        ({"result": "hello"}, 5),
         ("plain", 5),
         ({"stdout": "hi", "stderr": "", "rows": [1]}, 43),
     ],
@@ -562,3 +563,16 @@ def test_declared_silence_is_seen_inside_what_a_harness_puts_around_it() -> None
         assert signals(account) == [("undeclared-empty-used", "bad")]
     cut = of(turn(asked(), called("Search", output=json.dumps({"stdout": "x", "stderr": "", "truncated": True})), said_()))  # fmt: skip
     assert said_by(cut, "found").keys() == {"found.cut"}
+
+
+@pytest.mark.parametrize(("by", "sentence"), [("policy", "checked.refused.harness"), ("user", "checked.declined")])
+def test_a_denial_that_a_stream_tells_of_is_no_failure(by: str, sentence: str) -> None:
+    """Streams give such calls a result and an error as if they had run, and tell of the decision afterwards."""
+    calls_ = [*called("Bash", output="no", error="hook: no", step=3), *called("Bash", output="x", error="boom", step=3)]
+    told = ("trace.decision", {"step": 3, "chosen": "deny", "rationale": "hook: no", "decided_by": by})
+    account = of(turn(asked(), calls_, told, said_()))
+    assert said_by(account, "checked").keys() == {"checked.total.one", "checked.tool.one", sentence}
+    assert "1 failed, 1 stopped" in json.dumps(account)
+    for other in ({"step": 4}, {"rationale": "something else"}, {"chosen": "allow"}):
+        account = of(turn(asked(), calls_, (told[0], {**told[1], **other}), said_()))
+        assert "2 failed, 0 stopped" in json.dumps(account)

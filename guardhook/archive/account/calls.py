@@ -22,6 +22,7 @@ RAN, FAILED, REFUSED, DECLINED, OPEN, NOT_DISPATCHED = (
 )
 UNNAMED = "unnamed"
 _PATHS = ("file_path", "notebook_path", "path", "filePath", "target_file", "absolute_path", "file")
+_LOOK_BACK = 64  # calls among which a denial told afterwards is looked for
 _WRITES = frozenset(("file_write", "file_edit"))
 
 
@@ -123,6 +124,8 @@ def collect(record: Record, declared: Declarations) -> list[Call]:
     found: list[Call] = []
     by_id: dict[str, Call] = {}
     for place, event in enumerate(record.events):
+        if event.type == "trace.decision":
+            _told_denied(found, event)
         if event.type not in _KINDS:
             continue
         name = event.text("call_id")
@@ -149,6 +152,17 @@ _KINDS = frozenset((
     "tool.call.started", "tool.call.completed", "tool.call.blocked", "tool_hook.completed", "tool.approval_required", "tool.approval_granted",
     "tool.approval_denied",
 ))  # fmt: skip
+
+
+def _told_denied(found: list[Call], event: Happened) -> None:
+    """A producer of a trace tells that a call was denied: by the step and the words that stand as the call's error as well."""
+    if event.text("chosen") != "deny" or event.text("rationale") is None:
+        return
+    for call in found[: -_LOOK_BACK - 1 : -1]:
+        end = call.end
+        if end is not None and end.data.get("step") == event.data.get("step") and end.text("error") == event.text("rationale"):  # fmt: skip
+            call.denied, call.prompted = event, event.text("decided_by") == "user"
+            return
 
 
 def _tool(event: Happened) -> str | None:

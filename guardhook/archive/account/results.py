@@ -69,13 +69,13 @@ def shown(output: str) -> str:
 
 
 def _told(value: object) -> str | None:
-    """The text inside the object that a harness reports for a tool: both streams of a shell, or what the model got to see."""
+    """The text inside the object that stands for a result: both streams of a shell, what the model got to see, what an import put there."""
     if not isinstance(value, dict):
         return None
     out, errors = value.get("stdout"), value.get("stderr", "")
     if isinstance(out, str) and isinstance(errors, str) and not any(isinstance(v, (dict, list)) for v in value.values()):  # fmt: skip
         return out + errors
-    seen = value.get("llmContent")
+    seen = value.get("result") if len(value) == 1 else value.get("llmContent")
     return seen if isinstance(seen, str) else None
 
 
