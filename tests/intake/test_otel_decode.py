@@ -21,7 +21,7 @@ PLAIN = st.recursive(
 HEX = st.binary(min_size=8, max_size=8).map(bytes.hex)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     own=st.dictionaries(TEXT, PLAIN, max_size=4),
     id=HEX,
@@ -46,7 +46,7 @@ def _protobuf(request: Json) -> bytes:
     return protobuf(request)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(own=st.dictionaries(TEXT, PLAIN, max_size=4), event=TEXT)
 def test_log_records_are_the_same_in_both_encodings(own: Json, event: str) -> None:
     request = log_request(record(event, own, eventName=event, observedTimeUnixNano=str(START)))

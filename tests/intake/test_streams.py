@@ -438,7 +438,7 @@ LINES = st.fixed_dictionaries({"type": st.sampled_from(TYPES)}).flatmap(
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(lines=st.lists(LINES, max_size=8), live=st.booleans())
 def test_whatever_a_stream_says_events_are_valid(form: str, lines: list[dict[str, object]], live: bool) -> None:
     into = translator(form, live=live)
