@@ -1,4 +1,4 @@
-"""The `guard` and `policy` commands as a person or a script runs them: real processes, streams and exit codes."""
+"""The `guard` and `policy` commands as a person or a script runs them: streams and exit codes, in processes of their own where that matters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from click.testing import CliRunner
+
+from guardhook.commands import main
 
 
 @pytest.fixture
@@ -16,7 +20,20 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "gh"
 
 
-def run(home: Path, *words: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(home: Path, *words: str, stdin: str = "", **env: str) -> Done:
+    """In this process, which saves a third of a second each time; `process` is for what needs one of its own."""
+    done = CliRunner().invoke(main, words, input=stdin, env={"GUARDHOOK_DIR": str(home), **env})
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return Done(done.exit_code, done.stdout, done.stderr)
+
+
+def process(home: Path, *words: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "GUARDHOOK_DIR": str(home), **env}
     return subprocess.run(
         [sys.executable, "-m", "guardhook", *words],
@@ -28,7 +45,7 @@ def run(home: Path, *words: str, stdin: str = "", **env: str) -> subprocess.Comp
     )
 
 
-def add(home: Path, name: str, pattern: object, action: str = "deny", *more: str) -> subprocess.CompletedProcess[str]:
+def add(home: Path, name: str, pattern: object, action: str = "deny", *more: str) -> Done:
     text = pattern if isinstance(pattern, str) else json.dumps(pattern)
     return run(home, "guard", "add", "--name", name, "--pattern", text, "--action", action, *more)
 
@@ -45,7 +62,7 @@ def test_a_policys_life(home: Path) -> None:
     row = next(r for r in listed["policies"] if r["name"] == "no-drop")
     assert (row["id"], row["priority"], row["enabled"], row["layer"]) == (ident, 7, True, "user")
     assert row["pattern"] == {"input_regex": r"drop\s+table"}
-    tried = run(home, "guard", "test", stdin=STEP)
+    tried = process(home, "guard", "test", stdin=STEP)
     assert tried.returncode == 1
     assert "DENY           no-drop" in tried.stdout
     assert run(home, "guard", "disable", ident).returncode == 0
@@ -137,7 +154,7 @@ def test_a_policy_that_only_audits_is_accepted_with_a_warning(home: Path) -> Non
 
 def test_list_fits_eighty_columns_and_is_plain_in_a_pipe(home: Path) -> None:
     add(home, "a-rather-long-name-for-a-policy-of-mine", {"input_contains": "x" * 100})
-    done = run(home, "guard", "list", COLUMNS="80")
+    done = process(home, "guard", "list", COLUMNS="80")
     assert done.returncode == 0
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "\x1b" not in done.stdout
