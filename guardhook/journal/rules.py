@@ -49,7 +49,9 @@ _ABOUT = (
 )
 # What stands between the word and the value: the rest of the name, closing quotes and brackets, a sign of assignment.
 _REST = r"(?!s?\b[A-Za-z]{2})[A-Za-z0-9_\-]{0,40}+"
-_QUOTE = r"\\{0,7}[\"'`]"
+_QUOTE = r"\\{0,15}[\"'`]"
+# Where a word begins, also in JSON within a text, whose line feeds are letters.
+_START = r"(?:\b|(?<=\\[nrt]))"
 # A value that refers to a secret instead of being one.
 _REFERENCE = r"(?!\$[A-Za-z_{(]|\$\{\{|\{\{|<[A-Za-z]|%[A-Za-z(]|\[REDACTED:|\*{3,})"
 _CODE = (
@@ -85,7 +87,7 @@ RULES: tuple[Rule, ...] = (
         "low",
         ("secret",),
         ("aws_secret_access_key",),
-        r"(?i:aws_secret_access_key(?:\\{0,7}[\"'])?\s{0,16}+[=:]\s{0,16}+(?:\\{0,7}[\"'])?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+]))",
+        r"(?i:aws_secret_access_key(?:\\{0,15}[\"'])?\s{0,16}+[=:]\s{0,16}+(?:\\{0,15}[\"'])?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+]))",
         hits=(
             "aws_secret_access_key = wJalrXUtnFEMIaK7MDENGabPxRfiCYEXAMPLEKEY",
             'AWS_SECRET_ACCESS_KEY="wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"',
@@ -201,7 +203,7 @@ RULES: tuple[Rule, ...] = (
          "lin_api_", "ntn_", "sntrys_", "nfp_", "sbp_", "gsk_", "xai-", "r8_", "pplx-", "figd_", "phx_", "tskey-", "ATATT3", "dckr_pat_", "dckr_oat_",
          "AGE-SECRET-KEY-1", "rubygems_", "pscale_", "PMAK-", "EAAC", "dp.pt.", "fm2_", "vercel_", "cio", "atlasv1."),
         (),
-        r"(?<![A-Za-z0-9])(?:npm_[A-Za-z0-9]{36}|pypi-AgEI[A-Za-z0-9_\-]{40,}+|hf_[A-Za-z0-9]{30,}+|do[op]_v1_[a-f0-9]{64}|"
+        r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:npm_[A-Za-z0-9]{36}|pypi-AgEI[A-Za-z0-9_\-]{40,}+|hf_[A-Za-z0-9]{30,}+|do[op]_v1_[a-f0-9]{64}|"
         r"SG\.[A-Za-z0-9_\-]{16,}+\.[A-Za-z0-9_\-]{16,}+|shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}|hv[sb]\.[A-Za-z0-9_\-]{20,}+|dapi[a-f0-9]{32}|"
         r"glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|glc_[A-Za-z0-9+/=]{32,}+|lin_api_[A-Za-z0-9]{32,}+|ntn_[A-Za-z0-9]{40,}+|sntrys_[A-Za-z0-9+/=_\-]{40,}+|"
         r"nfp_[A-Za-z0-9]{36,}+|sbp_[a-f0-9]{40}|gsk_[A-Za-z0-9]{40,}+|xai-[A-Za-z0-9]{40,}+|r8_[A-Za-z0-9]{37,}+|pplx-[A-Za-z0-9]{40,}+|"
@@ -210,6 +212,7 @@ RULES: tuple[Rule, ...] = (
         r"dp\.pt\.[A-Za-z0-9]{40,}+|fm2_[A-Za-z0-9+/=_\-]{40,}+|cio[A-Za-z0-9]{32}(?![A-Za-z0-9]))",
         hits=(
             "npm_" + "aB3d" * 9,
+            "see\\nnpm_" + "aB3d" * 9,
             "hf_" + "AbCdEf" * 6,
             "dop_v1_" + "0a" * 32,
             "SG." + "abcdefgh12" * 2 + "." + "abcdefgh12" * 4,
@@ -277,7 +280,7 @@ RULES: tuple[Rule, ...] = (
         ("--",),
         ("pass", "token", "secret", "key"),
         r"(?i:(?<=--(?:[a-z0-9]{1,20}-){0,4})(?:pass(?:word|wd|phrase|code)?|token|secret)|(?<=--(?:[a-z0-9]{1,20}-){0,4}(?:api|secret|access|private|auth)-?)key)"
-        rf"(?:=|[ \t]{{1,4}}+)(?:\\{{0,7}}[\"'])?{_REFERENCE}(?!-)([^\s\"'\\;|&<>()]{{3,4096}}+)",
+        rf"(?:=|[ \t]{{1,4}}+)(?:\\{{0,15}}[\"'])?{_REFERENCE}(?!-)([^\s\"'\\;|&<>()]{{3,4096}}+)",
         1,
         hits=("tool --password hunter2 --verbose", "tool --api-key=abc123", "--db-password 'hunter2'", "--client-secret=s3cr3t"),
         safe=("tool --password-stdin", "tool --token $TOKEN", "tool --password --verbose", "--no-secret"),
@@ -289,8 +292,8 @@ RULES: tuple[Rule, ...] = (
         (" pass:", "aws_secret_access_key ", "aws_session_token ", "echo ", "printf "),
         r"(?i:(?<=-pass(?:in|out)?) pass:|aws_(?:secret_access_key|session_token) {1,4}+(?=[A-Za-z0-9/+=]{20})|"
         # what is piped into a program that reads a password
-        r"(?:echo|printf) {1,4}+(?:-[a-z]{1,3} {1,4}+)?(?:\\{0,7}[\"']%s(?:\\{1,8}n)?\\{0,7}[\"'] {1,4}+)?(?=[^\n|]{1,1024}+\|[^\n|;]{0,200}?(?:--(?:pass(?:word|phrase)?|token)-stdin|--with-token)\b))"
-        rf"(?:\\{{0,7}}[\"'])?{_REFERENCE}([^\s\"'\\;|&<>()]{{3,1024}}+)",
+        r"(?:echo|printf) {1,4}+(?:-[a-z]{1,3} {1,4}+)?(?:\\{0,15}[\"']%s(?:\\{1,8}n)?\\{0,15}[\"'] {1,4}+)?(?=[^\n|]{1,1024}+\|[^\n|;]{0,200}?(?:--(?:pass(?:word|phrase)?|token)-stdin|--with-token)\b))"
+        rf"(?:\\{{0,15}}[\"'])?{_REFERENCE}([^\s\"'\\;|&<>()]{{3,1024}}+)",
         1,
         hits=(
             "openssl enc -aes-256-cbc -pass pass:hunter2 -in a",
@@ -306,7 +309,7 @@ RULES: tuple[Rule, ...] = (
         "low",
         (" -",),
         (" -b ", " --cookie"),
-        rf"(?<=\bcurl\b[^\n|;&]{{0,200}}) (?:-b|--cookie)[ =]{{1,4}}+(?:\\{{0,7}}[\"'])?{_REFERENCE}([A-Za-z0-9_.\-]{{1,128}}+=[^\r\n\"'\\|]{{8,8192}}+)",
+        rf"(?<={_START}curl\b[^\n|;&]{{0,200}}) (?:-b|--cookie)[ =]{{1,4}}+(?:\\{{0,15}}[\"'])?{_REFERENCE}([A-Za-z0-9_.\-]{{1,128}}+=[^\r\n\"'\\|]{{8,8192}}+)",
         1,
         hits=("curl -b 'session=0123456789abcdef' https://x", "curl -s --cookie sid=0123456789abcdef https://x"),
         safe=("curl -b cookies.txt https://x", "git checkout -b name=of-a-branch"),
@@ -316,7 +319,7 @@ RULES: tuple[Rule, ...] = (
         "low",
         (" -",),
         (" -u", " --user", " --proxy-user"),
-        r" (?:-u ?|--user[= ]|--proxy-user[= ]){1}\s{0,4}+(?:\\{0,7}[\"'])?(?![0-9]{1,6}:[0-9]{1,6}\b)[A-Za-z0-9_.@+\-]{1,128}+:"
+        r" (?:-u ?|--user[= ]|--proxy-user[= ]){1}\s{0,4}+(?:\\{0,15}[\"'])?(?![0-9]{1,6}:[0-9]{1,6}\b)[A-Za-z0-9_.@+\-]{1,128}+:"
         rf"{_REFERENCE}([^\s\"'\\]{{1,1024}}+)",
         1,
         hits=("curl -u bob:hunter2 https://x", "curl --user 'bob:hunter2' https://x"),
@@ -327,11 +330,11 @@ RULES: tuple[Rule, ...] = (
         "low",
         (" -",),
         (" -p", " -a ", " -w "),
-        r"(?:(?<=\b(?:mysql|mariadb)[a-z\-]{0,12}(?:\s[^\n|;&]{0,200})?) -p|(?<=\bsshpass) -p ?|(?<=\b(?:7z|zip)\b[^\n|;&]{0,200}) -(?:p|P )|"
-        r"(?<=\b(?:login|mongo[a-z]{0,10})\b[^\n|;&]{0,200}) -p[ =]|(?= -a )(?<=\bredis-cli\b[^\n|;&]{0,200}) -a |(?= -w )(?<=\bldap[a-z]{3,8}\b[^\n|;&]{0,200}) -w )\s{0,4}+"
-        rf"(?:\\{{0,7}}[\"'])?{_REFERENCE}([^\s\"'\\;|&<>()]{{3,512}}+)",
+        rf"(?:(?<={_START}(?:mysql|mariadb)[a-z\-]{{0,12}}(?:\s[^\n|;&]{{0,200}})?) -p|(?<={_START}sshpass) -p ?|(?<={_START}(?:7z|zip)\b[^\n|;&]{{0,200}}) -(?:p|P )|"
+        rf"(?<={_START}(?:login|mongo[a-z]{{0,10}})\b[^\n|;&]{{0,200}}) -p[ =]|(?= -a )(?<={_START}redis-cli\b[^\n|;&]{{0,200}}) -a |(?= -w )(?<={_START}ldap[a-z]{{3,8}}\b[^\n|;&]{{0,200}}) -w )\s{{0,4}}+"
+        rf"(?:\\{{0,15}}[\"'])?{_REFERENCE}([^\s\"'\\;|&<>()]{{3,512}}+)",
         1,
-        hits=("sshpass -p hunter2 ssh h", "mysql -uroot -phunter2 db", "docker login -u bob -p hunter2 r.example", "redis-cli -h x -a hunter2 ping", "ldapsearch -D cn=admin -w hunter2 -b dc=x"),
+        hits=("sshpass -p hunter2 ssh h", "mysql -uroot -phunter2 db", "docker login -u bob -p hunter2 r.example", "redis-cli -h x -a hunter2 ping", "ldapsearch -D cn=admin -w hunter2 -b dc=x", '{"command":"cd x\\\\nmysql -phunter2"}', "cd\\\\n\\\\tsshpass -p hunter2"),
         safe=("mysql -u root db", "docker login -u bob --password-stdin", "sshpass -p $PW ssh h"),
     ),
     Rule(
@@ -392,7 +395,7 @@ RULES: tuple[Rule, ...] = (
         ("pass", "secret", "token", "cred", "key"),
         ("password>", "passwd>", "secret>", "token>", "key>", "value="),
         rf"(?i)(?|(?:password|passwd|passphrase|secret|token|(?:api|access|private|secret|account)[_\-]?key)>\s{{0,8}}+{_REFERENCE}([^<>\s]{{3,1024}}+)(?=\s{{0,8}}+</)|"
-        rf"(?<=(?:key|name)=\\{{0,7}}[\"'][a-z0-9_.:\-]{{0,64}}(?:password|secret|token|(?:api|access|private|secret)[_\-]?key)\\{{0,7}}[\"'] {{1,8}})value={_QUOTE}{_REFERENCE}([^\"'\\<>\s]{{3,1024}}+)(?={_QUOTE}))",
+        rf"(?<=(?:key|name)=\\{{0,15}}[\"'][a-z0-9_.:\-]{{0,64}}(?:password|secret|token|(?:api|access|private|secret)[_\-]?key)\\{{0,15}}[\"'] {{1,8}})value={_QUOTE}{_REFERENCE}([^\"'\\<>\s]{{3,1024}}+)(?={_QUOTE}))",
         1,
         hits=("<password>hunter2</password>", '<add key="ApiSecret" value="hunter2"/>'),
         safe=("<password></password>", "List<Token> x = a</", "<Secret>$(PASSWORD)</Secret>"),
@@ -403,7 +406,7 @@ RULES: tuple[Rule, ...] = (
         "low",
         ("key", "auth", "pwd", "pass", "sig", "cred", "_pat="),
         ("key", "auth", "pwd", "pass", "sig", "cred", "pat="),
-        rf"(?|(?<=[A-Z0-9]_)(?:AUTH|PAT|PWD|PASS|CREDS|KEY)=(?:\\{{0,7}}[\"'])?{_REFERENCE}(?![/~.])([^\s\"'\\;|&<>()$]{{6,8192}}+)|"
+        rf"(?|(?<=[A-Z0-9]_)(?:AUTH|PAT|PWD|PASS|CREDS|KEY)=(?:\\{{0,15}}[\"'])?{_REFERENCE}(?![/~.])([^\s\"'\\;|&<>()$]{{6,8192}}+)|"
         rf"(?i:(?:key|auth|pwd|sig|signature|cred)(?:{_QUOTE})?\s{{0,4}}+[:=]\s{{0,4}}+(?:{_QUOTE})?)(?!\[REDACTED:)"
         r"((?=[^\s\"']{0,200}?[0-9])(?=[^\s\"']{0,200}?[a-z])(?=[^\s\"']{0,200}?[A-Z])[A-Za-z0-9+/_%=\-]{24,8192}+)(?![.(\w]))",
         1,
