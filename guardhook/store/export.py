@@ -1,5 +1,5 @@
 """Traces written out: `json` (one array), `jsonl` (one trace a line), `golden` (baselines for `check`). Memory grows neither with the number of
-traces nor, but for golden, with their length. Parquet files are written by guardhook.store.parquet.
+traces nor with their length. Parquet files are written by guardhook.store.parquet.
 
 A trace is its documented shape with `steps`; `evals` and each step's `snapshot` only when asked for.
 """
@@ -45,9 +45,7 @@ def write(
         else:
             out("[\n  " if done.traces == 0 else ",\n  ")
             if format == "golden":
-                from guardhook.store.jsonout import pretty
-
-                out(pretty(golden.entry(store, trace)).replace("\n", "\n  "))
+                _golden(_Indented(out), store, trace)
             else:
                 _document(_Indented(out), store, trace, evals, snapshots)
         done.traces += 1
@@ -65,6 +63,19 @@ class _Indented:
 
     def __call__(self, text: str) -> None:
         self._out(text.removesuffix("\n").replace("\n", "\n  "))
+
+
+def _golden(out: Write, store: Store, trace: Trace) -> None:
+    from guardhook.store.jsonout import pretty
+
+    text = pretty(golden.entry(store, trace, steps=False))
+    before, empty, after = text.partition('\n  "steps_summary": []')  # only the entry's own keys stand in this column
+    out(before + empty[:-1])
+    lead = "\n    "
+    for step in store.steps(trace):
+        out(lead + pretty(golden.summary(step)).replace("\n", "\n    "))
+        lead = ",\n    "
+    out(("]" if lead[0] == "\n" else "\n  ]") + after)
 
 
 def head(store: Store, trace: Trace) -> dict[str, object]:

@@ -16,15 +16,15 @@ _OURS = ("status", "total_duration_ms", "total_tokens", "tags")
 DISPLACED = "trace_metadata_"  # before a key of the trace's metadata whose name the entry needs itself
 
 
-def entry(store: Store, trace: Trace) -> dict[str, object]:
-    """The golden entry of a trace."""
+def entry(store: Store, trace: Trace, *, steps: bool = True) -> dict[str, object]:
+    """The golden entry of a trace. steps=False leaves `steps_summary` empty, for who writes the summaries one by one."""
     metadata = {(DISPLACED + k if k in _OURS else k): v for k, v in trace.metadata.items()}
     return {
         "id": trace.id,
         "agent_name": trace.agent_name,
         "input": trace.input,
         "expected_output": trace.output,
-        "steps_summary": [summary(step) for step in store.steps(trace)],
+        "steps_summary": [summary(step) for step in store.steps(trace)] if steps else [],
         "eval_criteria": [
             {"evaluator_name": e.evaluator_name, "score": e.score, "passed": e.passed}
             for e in store.evaluations(trace)

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from guardhook.commands import main
 from guardhook.core.folders import explicit
-from guardhook.store import Appender
+from guardhook.store import Appender, Filter, golden, open_store
 
 HOSTILE = "a\x1b[31mred\x07\r\nnext\x9b2J\u202eevil\x7f \ud83d\ude00 \u4e16"
 
@@ -83,6 +83,24 @@ def test_golden_keeps_what_check_compares(data: Path) -> None:
         {"step_number": 2, "step_type": "tool_call", "name": "Bash", "input": {}, "model": "m", "failed": True},
     ]
     assert one["metadata"]["status"] == "completed" and one["expected_output"] == {"a": 1}
+
+
+def test_golden_is_written_step_by_step_and_reads_as_one(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"steps_summary": [], "a": {"steps_summary": []}}
+    put(
+        data,
+        "trc_tricky",
+        {"input": own},
+        {"input": {}},
+        input=own,
+        metadata={"steps_summary": [], "text": '\n  "steps_summary": []'},
+    )
+    put(data, "trc_bare", input={"q": 2})
+    with open_store(explicit(str(data))) as store:
+        want = [golden.entry(store, trace) for trace in store.iterate(Filter(forks=False))]
+    real = golden.entry
+    monkeypatch.setattr(golden, "entry", lambda store, trace, *, steps=True: real(store, trace, steps=False))
+    assert json.loads(run(data, "--format", "golden", "--all-projects").stdout) == want
 
 
 def test_golden_puts_metadata_aside_whose_name_it_needs(data: Path) -> None:
