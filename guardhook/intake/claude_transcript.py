@@ -53,11 +53,7 @@ def detect(path: str, head: bytes) -> bool:
 def files(path: str) -> list[str]:
     """Transcripts of sub-agents, and what their `.meta.json` say of them."""
     folder = f"{path.removesuffix('.jsonl')}/subagents"
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return []
-    return [f"{folder}/{name}" for name in names if name.endswith((".jsonl", ".meta.json"))]
+    return [f"{folder}/{name}" for name in records.names_in(folder) if name.endswith((".jsonl", ".meta.json"))]
 
 
 def read(path: str, fd: int, counts: Counts) -> Iterator[Run]:

@@ -32,10 +32,7 @@ def files(path: str) -> list[str]:
     if session is None or "/" in session or session in ("", ".", ".."):
         return []
     folder = f"{os.path.dirname(path)}/{session}"
-    try:
-        return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.endswith(".jsonl")]
-    except OSError:
-        return []
+    return [f"{folder}/{name}" for name in records.names_in(folder) if name.endswith(".jsonl")]
 
 
 def _session(path: str) -> str | None:

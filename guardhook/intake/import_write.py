@@ -29,6 +29,7 @@ _BATCH_BYTES = 48 * 1024
 # less in the joined text than in its parts.
 _BORDER = "\n]\0\n"
 _PART = ".part"
+_NOTE_BYTES = 64 << 20  # a session may have very many files of sub-agents
 _LOCK = ".lock"
 
 
@@ -209,7 +210,7 @@ def known(journal: str) -> dict[str, Origin]:
             continue
         try:
             with os.fdopen(records.open_file(f"{folder}/{name}"), "rb", buffering=1 << 13) as file:
-                origin = decode(file.readline(1 << 22)).data.origin
+                origin = decode(file.readline(_NOTE_BYTES)).data.origin
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             continue
         if origin.number == 0 and origin.parts:

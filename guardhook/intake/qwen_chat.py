@@ -95,10 +95,7 @@ def files(path: str) -> list[str]:
     folder = f"{os.path.dirname(os.path.dirname(path))}/subagents/{session}"
     if os.path.basename(os.path.dirname(path)) != "chats":
         return []
-    try:
-        return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.endswith((".jsonl", ".meta.json"))]
-    except OSError:
-        return []
+    return [f"{folder}/{name}" for name in records.names_in(folder) if name.endswith((".jsonl", ".meta.json"))]
 
 
 def read(path: str, fd: int, counts: Counts) -> Iterator[Run]:

@@ -34,6 +34,20 @@ def open_file(path: str) -> int:
     return fd
 
 
+def names_in(folder: str) -> list[str]:
+    """The names in a folder in order; none when it can't be read, or is a link."""
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        return sorted(os.listdir(fd))
+    except OSError:
+        return []
+    finally:
+        os.close(fd)
+
+
 def lines(fd: int, size: int | None = None) -> Iterator[tuple[int, bytes | None, int]]:
     """(number, line, offset) of all lines that are not blank, the unfinished last one included; the line is None where it is longer than LINE_BYTES.
 

@@ -130,7 +130,10 @@ def test_the_oldest_records_have_no_wrapper(rig: Rig) -> None:
     [
         ("Script failed: boom", "Script failed: boom"),
         ("unsupported call: no_such_tool", "unsupported call: no_such_tool"),
-        ("failed to parse function arguments: missing field `cmd`", "failed to parse function arguments: missing field `cmd`"),
+        (
+            "failed to parse function arguments: missing field `cmd`",
+            "failed to parse function arguments: missing field `cmd`",
+        ),
         ("Chunk ID: 1\nOutput:\nunsupported call: x", None),
         ('{"exit_code": 0, "output": "fine"}', None),
         ('{"metadata": {"exit_code": 3}, "output": "x"}', "exited with code 3"),

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -19,7 +20,7 @@ from import_rig import Rig
 
 from guardhook.core.folders import explicit
 from guardhook.intake import claude_transcript, import_write
-from guardhook.intake.import_write import Writer
+from guardhook.intake.import_write import Origin, Part, Writer
 from guardhook.intake.imports import Counts, Event, Run
 from guardhook.journal import line, read, redact
 from guardhook.journal.rules import RULES, freeze_rules
@@ -370,6 +371,18 @@ def test_other_things_in_the_imports_folder(rig: Rig) -> None:
     (folder / "link.jsonl").symlink_to("/etc/passwd")
     (folder / "empty.jsonl").touch()
     assert rig.import_(rig.write("a.jsonl", *talk("one"))).file["status"] == "imported"
+
+
+def test_a_session_of_very_many_files_is_known_again(rig: Rig) -> None:
+    part = Part("/a/" + "b" * 200, 1, 1, 1, "0" * 32)
+    origin = Origin("claude-transcript", 1, 0, "trc_1", "s-1", [part] * 20_000)
+    folder = rig.data / "journal" / "imports"
+    folder.mkdir(parents=True)
+    note = line.body({"origin": msgspec.to_builtins(origin)})
+    (folder / "x.jsonl").write_bytes(
+        line.build(0, 1, line.NOTE, {"v": 1, "run": "r", "segment": 1, "root": None}, note)
+    )
+    assert import_write.known(str(folder.parent)) == {part.path: origin}
 
 
 def test_what_killed_imports_left_is_swept(rig: Rig) -> None:

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from import_rig import FIXTURES, Rig
 
 from guardhook.core.folders import explicit
-from guardhook.intake import coverage
+from guardhook.intake import coverage, detect
 
 SAMPLES = {
     "claude-transcript": FIXTURES / "claude" / "session.jsonl",
@@ -141,6 +141,21 @@ def test_deep_values(rig: Rig, depth: int) -> None:
     found = imported(rig, "claude-transcript", told + data % (b'{"a":' * depth + b"1" + b"}" * depth))
     assert found["status"] in ("imported", "failed"), found
     assert found["status"] == "imported" or found["error"]
+
+
+@pytest.mark.parametrize("format", ["claude-transcript", "gemini-chat", "qwen-chat"])
+def test_folders_of_sub_agents_that_are_links_are_passed_over(rig: Rig, format: str) -> None:
+    at, folder = {"claude-transcript": ("p/x.jsonl", "p/x/subagents"), "qwen-chat": ("p/chats/x.jsonl", "p/subagents/x")}.get(format, ("p/x.jsonl", "p/g-1"))  # fmt: skip
+    elsewhere = rig.write("elsewhere/y.jsonl", "{}").parent
+    path = rig.write(at, {"sessionId": "g-1", "projectHash": "ab", "startTime": "2026-11-30T10:00:00Z"})
+    real = rig.files / folder
+    real.parent.mkdir(parents=True, exist_ok=True)
+    known = detect.importer(format).files
+    real.symlink_to(elsewhere)
+    assert known(str(path)) == []
+    real.unlink()
+    elsewhere.rename(real)
+    assert known(str(path)) == [str(real / "y.jsonl")]
 
 
 def test_numbers_beyond_all_bounds(rig: Rig) -> None:
