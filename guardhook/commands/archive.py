@@ -265,7 +265,7 @@ def check(file: str, max_bytes: int, as_json: bool) -> None:
     names = 0
     with refusals(as_json, file):
         for item in collection.items(file, max_bytes=max_bytes):
-            names += 1
+            names += item.document is not None
             try:
                 problems = item.problems if item.document is None else checking.check(item.document(), item.name)
                 found += [{"file": item.name, "field": f.field, "message": f.message} for f in problems]

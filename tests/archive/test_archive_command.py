@@ -349,6 +349,13 @@ def test_zip_files_of_others(journal: Journal, tmp_path: Path) -> None:
     assert guardhook(journal, "archive", "open", str(path)).exit_code == 1
 
 
+def test_a_bundle_holds_one_archive(journal: Journal, tmp_path: Path) -> None:
+    session(journal)
+    path = tmp_path / "b.zip"
+    assert guardhook(journal, "bundle", trace_of(journal), "--no-doctor", "-o", str(path)).exit_code == 0
+    assert guardhook(journal, "archive", "check", str(path)).stdout == "1 archive adds up.\n"
+
+
 def test_hashes_of_bundles_are_checked(journal: Journal, tmp_path: Path) -> None:
     data = plain.encode(build_recording_envelope(happened(("run.started", {})), run={"complete": True, "dropped_events": 0}))  # fmt: skip
     path = tmp_path / "b.zip"
