@@ -100,7 +100,7 @@ RULES: tuple[Rule, ...] = (
         "low",
         ("://",),
         ("postgres", "mysql:", "redis", "mongodb", "amqp"),
-        r"(?i:(?:postgres(?:ql)?|mysql|rediss?|mongodb(?:\+srv)?|amqps?)://(?:[^\s\"'\\]|\\(?![\"']))++)",
+        r"(?i:(?:postgres(?:ql)?|mysql|rediss?|mongodb(?:\+srv)?|amqps?)://(?:[^\s\"'\\]|\\(?!\\{0,14}[nr\"']))++)",
         hits=(
             "postgres://u:p@db.example/x",
             "postgresql://u:p@h/d",
@@ -269,7 +269,7 @@ RULES: tuple[Rule, ...] = (
         "low",
         ("pass",),
         ("password ",),
-        r"(?i:(?<=login\s{1,8}\S{1,128}\s{1,8})password\s{1,8}+)(?!\[REDACTED:)(\S{1,512}+)",
+        r"(?i:(?<=login\s{1,8}\S{1,128}\s{1,8})password\s{1,8}+)(?!\[REDACTED:)((?:[^\s\\]|\\(?!\\{0,14}[nr\"'])){1,512}+)",
         1,
         hits=("machine example.com login bob password hunter2",),
         safe=("the login page asks for a password twice",),

@@ -260,3 +260,23 @@ def test_a_key_that_never_ends_takes_no_conversation_along() -> None:
     assert isinstance(clean, dict) and clean["messages"][1:] == said[1:]
     clean, _ = redact.redact(["-----BEGIN RSA PRIVATE KEY-----", *["x" * 100] * 200], ROWS)
     assert isinstance(clean, list) and clean[-1] == "x" * 100 and clean[80] == "[REDACTED:private_key]"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "postgres://u:p@h/d",
+        "machine x login bob password hunter1",
+        "https://u:p@h",
+        "Cookie: a=0123456789",
+        "export A_TOKEN=abcdef",
+    ],
+)
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+def test_lines_in_json_within_a_text_are_lines(before: str, depth: int) -> None:
+    """An escaped line feed ends a value, and the letter in it is no part of the next word."""
+    text = f"{before}\nmysql -u root -phunter2 db\nnpm_{'aB3d' * 9}"
+    for _ in range(depth):
+        text = json.dumps({"command": text})
+    clean = redact.redact_text(text, ROWS)
+    assert "hunter2" not in clean and "aB3d" not in clean and "mysql -u root -p[REDACTED:argument] db" in clean
