@@ -269,7 +269,7 @@ RULES: tuple[Rule, ...] = (
         "low",
         ("pass",),
         ("password ",),
-        r"(?i:(?<=login\s{1,8}\S{1,128}\s{1,8})password\s{1,8}+)(?!\[REDACTED:)((?:[^\s\\]|\\(?!\\{0,14}[nr\"'])){1,512}+)",
+        r"(?i:(?<=login\s{1,8}\S{1,128}\s{1,8})password\s{1,8}+)(?!\[REDACTED:)((?:[^\s\\\"]|\"(?![,\]}])|\\(?!\\{0,14}[nr\"'])){1,512}+)",
         1,
         hits=("machine example.com login bob password hunter2",),
         safe=("the login page asks for a password twice",),

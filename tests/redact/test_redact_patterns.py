@@ -277,6 +277,6 @@ def test_lines_in_json_within_a_text_are_lines(before: str, depth: int) -> None:
     """An escaped line feed ends a value, and the letter in it is no part of the next word."""
     text = f"{before}\nmysql -u root -phunter2 db\nnpm_{'aB3d' * 9}"
     for _ in range(depth):
-        text = json.dumps({"command": text})
+        text = json.dumps({"command": text, "lines": text.split("\n")}, separators=(",", ":"))
     clean = redact.redact_text(text, ROWS)
     assert "hunter2" not in clean and "aB3d" not in clean and "mysql -u root -p[REDACTED:argument] db" in clean
