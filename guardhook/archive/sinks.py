@@ -21,6 +21,9 @@ from guardhook.archive.names import SUFFIX, recording_file_name
 from guardhook.archive.packing import is_packed_recording
 
 _TMP = re.compile(r"[a-z0-9][a-z0-9._-]*\.[0-9]+\.[0-9]+\.tmp", re.ASCII)
+_CREDENTIALS = re.compile(r"//[^/@\s]*@")
+# Drivers of stores that take an object whole or not at all.
+_OBJECTS = frozenset(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss", "memory"))
 _STALE_SECONDS = 86_400.0
 _numbers = itertools.count(1)
 
@@ -182,7 +185,10 @@ def zipped(entries: dict[str, bytes]) -> bytes:
 
 
 class FsspecRecordingSink:
-    """A folder of any store that fsspec has a driver for: `s3://bucket/folder`, `gs://…`, `memory://…`. One object a run, put in one go."""
+    """A folder of any store that fsspec has a driver for: `s3://bucket/folder`, `gs://…`, `sftp://…`. One object a run.
+
+    Stores of objects take one in one go. Elsewhere half of it could stand there under its name: it is written beside it, and renamed.
+    """
 
     def __init__(self, url: str) -> None:
         try:
@@ -191,7 +197,7 @@ class FsspecRecordingSink:
             raise MissingExtraError(
                 "writing to stores in the cloud needs fsspec: pip install 'guardhook[cloud]' (the single-file program does not carry it)"
             ) from None
-        self._shown = re.sub(r"//[^/@]*@", "//", url)
+        self._shown = _CREDENTIALS.sub("//", url)
         try:
             self._fs, self._root = fsspec.core.url_to_fs(url)
         except ImportError as error:
@@ -203,8 +209,12 @@ class FsspecRecordingSink:
         """Puts the object `<run id>.json`. Raises UnsafeRecordingIdError, TypeError, SinkError."""
         name = name_of(envelope)
         data = serialise(envelope)
+        path = self._path(name)
         try:
-            self._fs.pipe_file(self._path(name), data)
+            if _OBJECTS.isdisjoint(self._protocols()):
+                self._beside(path, data)
+            else:
+                self._fs.pipe_file(path, data)
         except Exception as error:  # drivers raise whatever their libraries do
             raise SinkError(f"{self._shown} did not take {name}: {_said(error)}") from None
         return {"id": name, "uri": f"{self._shown.rstrip('/')}/{name}"}
@@ -219,12 +229,27 @@ class FsspecRecordingSink:
             raise SinkError(f"{self._shown} can't be read: {_said(error)}") from None
         return found if isinstance(found, bytes) else None
 
+    def _protocols(self) -> tuple[str, ...]:
+        found = self._fs.protocol
+        return (found,) if isinstance(found, str) else tuple(found)
+
+    def _beside(self, path: str, data: bytes) -> None:
+        temporary = f"{path}.{os.getpid()}.{next(_numbers)}.tmp"
+        self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+        try:
+            self._fs.pipe_file(temporary, data)
+            self._fs.mv(temporary, path)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._fs.rm_file(temporary)
+            raise
+
     def _path(self, name: str) -> str:
         return f"{str(self._root).rstrip('/')}/{name}"
 
 
 def _said(error: Exception) -> str:
-    words = str(error).strip().splitlines()
+    words = _CREDENTIALS.sub("//", str(error)).strip().splitlines()
     return f"{type(error).__name__}: {words[0][:200]}" if words else type(error).__name__
 
 
@@ -232,7 +257,7 @@ def sink_for(target: str) -> FileRecordingSink | ZipRecordingSink | FsspecRecord
     """The sink that a destination means: a URL, a name that ends in `.zip`, else a folder. Raises TypeError, OSError, ArchiveError."""
     scheme, separator, rest = target.partition("://")
     if separator and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
-        if scheme.lower() != "file":
+        if scheme.lower() not in ("file", "local"):
             return FsspecRecordingSink(target)
         from urllib.parse import unquote
 

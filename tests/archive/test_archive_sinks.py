@@ -223,13 +223,48 @@ def test_errors_of_drivers_are_told_without_credentials(monkeypatch: pytest.Monk
     sink = FsspecRecordingSink("memory://key:secret@bucket")
 
     class Broken:
+        protocol = "memory"
+
         def pipe_file(self, *_: object) -> None:
-            raise RuntimeError("no route\nmore")
+            raise RuntimeError("no route to //key:secret@bucket\nmore")
 
     sink._fs = Broken()
     with pytest.raises(SinkError) as told:
         sink.write(envelope())
     assert "secret" not in told.value.message and "no route" in told.value.message and "more" not in told.value.message
+
+
+@pytest.mark.parametrize("fails", ["pipe_file", "mv", None])
+def test_drivers_that_write_as_they_go_leave_nothing_half(tmp_path: Path, fails: str | None) -> None:
+    """Only stores of objects take one whole or not at all; a file server that goes away has taken half of it."""
+    from fsspec.implementations.local import LocalFileSystem
+
+    class Server(LocalFileSystem):
+        protocol = "sftp"
+        cachable = False
+
+        def pipe_file(self, path: str, value: bytes, **more: object) -> None:
+            super().pipe_file(path, value[:100] if fails == "pipe_file" else value, **more)
+            if fails == "pipe_file":
+                raise ConnectionError("gone")
+
+        def mv(self, *names: str, **more: object) -> None:
+            if fails == "mv":
+                raise ConnectionError("gone")
+            super().mv(*names, **more)
+
+    sink = FsspecRecordingSink("memory://x")
+    sink._fs, sink._root = Server(), str(tmp_path / "runs")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / f"{RUN}.json").write_text("before")
+    if fails is not None:
+        with pytest.raises(SinkError, match="gone"):
+            sink.write(envelope())
+        assert (tmp_path / "runs" / f"{RUN}.json").read_text() == "before"
+    else:
+        sink.write(envelope())
+        assert json.loads((tmp_path / "runs" / f"{RUN}.json").read_bytes())["run"]["runId"] == RUN
+    assert [p.name for p in (tmp_path / "runs").iterdir()] == [f"{RUN}.json"]
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,5 +278,6 @@ def test_which_sink_a_destination_means(tmp_path: Path) -> None:
     assert isinstance(sink_for(str(tmp_path / "x.ZIP")), ZipRecordingSink)
     assert isinstance(sink_for("memory://x.zip/y"), FsspecRecordingSink)
     assert isinstance(sink_for(f"file://{tmp_path}/y"), FileRecordingSink)
+    assert isinstance(sink_for(f"local://{tmp_path}/y"), FileRecordingSink)
     with pytest.raises(TypeError):
         sink_for("  ")
