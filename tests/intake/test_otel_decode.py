@@ -175,7 +175,20 @@ def wire(number: int, inner: bytes) -> bytes:
     return bytes((number << 3 | 2, *length, rest)) + inner
 
 
-MANY = 1_100_000
+MOST = 50_000
+MANY = MOST + 5_000
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit that is reached sooner."""
+    for module in (decode_json, decode_protobuf):
+        assert vars(module)["VALUES_MOST"] == 1_000_000
+        monkeypatch.setattr(module, "VALUES_MOST", MOST)
+    assert decode_protobuf._SCANNED_BYTES <= 2 * 1_000_000  # what is smaller can't have as many
+    monkeypatch.setattr(decode_protobuf, "_SCANNED_BYTES", 0)
+
+
 AMPLIFYING = {
     "spans": wire(1, wire(2, b"\x12\x00" * MANY)),
     "attributes": wire(1, wire(2, wire(2, b"\x4a\x00" * MANY))),
@@ -185,7 +198,7 @@ AMPLIFYING = {
 
 
 @pytest.mark.parametrize("body", AMPLIFYING.values(), ids=AMPLIFYING)
-def test_a_body_that_would_grow_in_memory_is_refused_before_it_does(body: bytes) -> None:
+def test_a_body_that_would_grow_in_memory_is_refused_before_it_does(small: None, body: bytes) -> None:
     with pytest.raises(TooMany):
         decode_protobuf.spans(body)
 
@@ -193,13 +206,13 @@ def test_a_body_that_would_grow_in_memory_is_refused_before_it_does(body: bytes)
 @pytest.mark.parametrize(
     "inner", [b'{"spans":[' + b"{}," * MANY + b"{}]}", b'{"spans":[' + b"null," * (4 * MANY) + b"{}]}"]
 )
-def test_json_that_would_grow_in_memory_is_refused_before_it_does(inner: bytes) -> None:
+def test_json_that_would_grow_in_memory_is_refused_before_it_does(small: None, inner: bytes) -> None:
     with pytest.raises(TooMany):
         decode_json.spans(b'{"resourceSpans":[{"scopeSpans":[' + inner + b"]}]}")
 
 
-def test_long_texts_are_not_many_values() -> None:
-    text = "j:2*\n" * 1_000_000  # bytes that look like fields
+def test_long_texts_are_not_many_values(small: None) -> None:
+    text = "j:2*\n" * (4 * MANY)  # bytes that look like fields
     request = traces(span(text, {"gen_ai.prompt": text}, id="a" * 16))
     (found,) = decode_protobuf.spans(_protobuf(request))
     assert found.attributes["gen_ai.prompt"] == text
