@@ -31,7 +31,7 @@ PYTEST = declarations.of({"verify": [{"id": "tests", "label": "the tests", "argv
 NONE = Declarations()
 SEARCH = "mcp__db__search"
 HEADINGS = ["You asked", "It understood", "It checked", "It did not check", "It found", "How sure", "Anything wrong"]
-DIGEST = "6c5b369cb5b460837789aa8d58c136981d22e5b9c7025d739efc577e84d388b5"
+DIGEST = "44d78c036e7e99e8eb6d79310f30e1b482787acd487124cbf00dd4047d276060"
 
 
 def of(recording: dict[str, Any], declared: Declarations = NONE, **more: Any) -> dict[str, Any]:
@@ -553,7 +553,7 @@ def test_what_was_interrupted_waits_for_nobody(event: str) -> None:
 def test_length_is_that_of_what_the_tool_said(output: object, length: int) -> None:
     text = output if isinstance(output, str) else json.dumps(output)
     found = said_by(of(turn(asked(), called("Tool", output=text), said_())), "found")
-    assert found == {"found.output": f"Tool returned {length} characters of output."}
+    assert found == {"found.output.many": f"Tool returned {length} characters of output."}
 
 
 def test_declared_silence_is_seen_inside_what_a_harness_puts_around_it() -> None:
@@ -576,3 +576,17 @@ def test_a_denial_that_a_stream_tells_of_is_no_failure(by: str, sentence: str) -
     for other in ({"step": 4}, {"rationale": "something else"}, {"chosen": "allow"}):
         account = of(turn(asked(), calls_, (told[0], {**told[1], **other}), said_()))
         assert "2 failed, 0 stopped" in json.dumps(account)
+
+
+def test_one_character_is_one() -> None:
+    found = said_by(of(turn(asked(), called("Tool", output="x"), said_())), "found")
+    assert found == {"found.output.one": "Tool returned one character of output."}
+
+
+def test_a_patch_changes_all_files_that_it_names() -> None:
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** Add File: sub/b.py\n+x\n*** Delete File: c.py\n*** End Patch"
+    calls_ = called("apply_patch", {"command": patch}, kind="file_edit", output="ok")
+    account = of(turn(asked(), shell("pytest"), calls_, said_()), PYTEST)
+    assert "3 files changed after the last check that passed: a.py, sub/b.py and c.py." in said_by(account, "not-checked").values()  # fmt: skip
+    two = of(turn(asked(), shell("pytest"), calls_, edit("a.py"), edit("d.py"), said_()), PYTEST)
+    assert "4 files changed after the last check that passed: a.py, sub/b.py, c.py and d.py." in said_by(two, "not-checked").values()  # fmt: skip

@@ -22,6 +22,7 @@ RAN, FAILED, REFUSED, DECLINED, OPEN, NOT_DISPATCHED = (
 )
 UNNAMED = "unnamed"
 _PATHS = ("file_path", "notebook_path", "path", "filePath", "target_file", "absolute_path", "file")
+_PATCHES = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
 _LOOK_BACK = 64  # calls among which a denial told afterwards is looked for
 _WRITES = frozenset(("file_write", "file_edit"))
 
@@ -52,6 +53,7 @@ class Call:
         self.shape = Result(results.UNKNOWN)
         self.kept_out: list[str] = []
         self._target: tuple[str, str] | None = None
+        self._paths: list[str] | None = None
 
     @property
     def policy(self) -> str:
@@ -68,21 +70,34 @@ class Call:
 
     @property
     def path(self) -> str | None:
-        """The file that the call names."""
+        """The file that the call names, the first one of a patch of several."""
+        return next(iter(self.paths), None)
+
+    @property
+    def paths(self) -> list[str]:
+        """All files that the call names."""
+        if self._paths is None:
+            self._paths = self._named()
+        return self._paths
+
+    def _named(self) -> list[str]:
         if isinstance(self.arguments, dict):
             for name in _PATHS:
                 found = self.arguments.get(name)
                 if isinstance(found, str) and found:
-                    return found
+                    return [found]
             patch = self.arguments.get("input", self.arguments.get("patch", self.arguments.get("command")))
         else:
             patch = self.arguments
         if isinstance(patch, str) and "*** Begin Patch" in patch[:2000]:
-            for line in patch.split("\n"):
-                for word in ("*** Update File: ", "*** Add File: ", "*** Delete File: "):
-                    if line.startswith(word) and line[len(word) :].strip():
-                        return line[len(word) :].strip()
-        return None
+            named = (
+                line.removeprefix(word).strip()
+                for line in patch.split("\n")
+                for word in _PATCHES
+                if line.startswith(word)
+            )
+            return [name for name in dict.fromkeys(named) if name]
+        return []
 
     @property
     def changes(self) -> bool:

@@ -45,7 +45,7 @@ class Rows:
         if self.hide_paths:
             return [_HIDDEN]
         # A name of nothing but control characters has nothing to show.
-        return [words.clean(p) or "?" for p in dict.fromkeys(c.path for c in those if c.path is not None)]
+        return [words.clean(p) or "?" for p in dict.fromkeys(path for c in those for path in c.paths)]
 
     # --- the rows ---------------------------------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ class Rows:
                 out.append(say("missed.untested", pointers=tuple(c.pointer("path") for c in view.changes)))
             if view.declared.checks and any(c.verdict == "pass" for c in view.calls) and view.unverified():
                 those_ = view.unverified()
-                n = len({c.path for c in those_})
+                n = len({path for c in those_ for path in c.paths})
                 out.append(self._pair("missed.changed", n, files=self._files(those_), pointers=tuple(c.pointer("path") for c in those_)))  # fmt: skip
         for call in view.ran:
             for place, what in enumerate(call.shape.left_out):
@@ -189,9 +189,8 @@ class Rows:
         if shape.shape == results.ROWS:
             return self._pair("found.rows", shape.rows or 0, tool=tool, pointers=(call.pointer("rows"),))
         output = calls.output_of(call.end) if call.end is not None else None
-        return say(
-            "found.output", pointers=pointers, tool=tool, n=len(results.shown(output)) if isinstance(output, str) else 0
-        )
+        length = len(results.shown(output)) if isinstance(output, str) else 0
+        return self._pair("found.output", length, pointers=pointers, tool=tool)
 
     def sure(self) -> list[Line]:
         view, say, found = self.view, self.teller.say, self.assessment
