@@ -166,14 +166,15 @@ def _standing(found: dict[str, object] | None, as_json: bool) -> None:
 def _print(told: dict[str, object], as_json: bool, how: str) -> None:
     from guardhook.views import account as view
 
-    if as_json:
-        reading.print_json(told)
-    elif how == "markdown":
-        _out(view.as_markdown(told))
-    elif how == "session":
-        _out(view.session_text(told, reading.paint(), reading.width()))
-    else:
-        _out(view.as_text(told, reading.paint(), reading.width()))
+    with reading.heard():
+        if as_json:
+            reading.print_json(told)
+        elif how == "markdown":
+            _out(view.as_markdown(told))
+        elif how == "session":
+            _out(view.session_text(told, reading.paint(), reading.width()))
+        else:
+            _out(view.as_text(told, reading.paint(), reading.width()))
 
 
 def _out(lines: Iterator[str]) -> None:

@@ -44,21 +44,22 @@ def verify(files: tuple[str, ...], anchor_file: str | None, key_file: str | None
     gone = [] if files else sorted({a.day for a in anchors} - {trail.day_of(path) for path in paths})
     waiting = trail.missed(folders) if not files else 0
     whole = not gone and all(one.bad is None for one in found)
-    if as_json:
-        reading.print_json(
-            {"ok": whole, "files": [_shape(one) for one in found], "missing_days": gone, "waiting": waiting}
-        )
-    else:
-        for one in found:
-            click.echo(_said(one))
-        for day in gone:
-            click.echo(f"{day}: entries of this day were anchored, and its file is gone")
-        if not found and not gone:
-            say("there is no audit trail; `[forensics] audit_trail_enabled = true` in config.toml begins one")
-        if waiting:
-            say(f"{waiting} entries could not be written in time and wait for the next one")
-        if found and anchor_file is None:
-            say("whether entries were cut off at the end can only be told with --anchors")
+    with reading.heard():
+        if as_json:
+            reading.print_json(
+                {"ok": whole, "files": [_shape(one) for one in found], "missing_days": gone, "waiting": waiting}
+            )
+        else:
+            for one in found:
+                click.echo(_said(one))
+            for day in gone:
+                click.echo(f"{day}: entries of this day were anchored, and its file is gone")
+            if not found and not gone:
+                say("there is no audit trail; `[forensics] audit_trail_enabled = true` in config.toml begins one")
+            if waiting:
+                say(f"{waiting} entries could not be written in time and wait for the next one")
+            if found and anchor_file is None:
+                say("whether entries were cut off at the end can only be told with --anchors")
     if not whole:
         raise SystemExit(3)
 

@@ -58,13 +58,14 @@ def command(
     )  # fmt: skip
     told = _total(found)
     failed = _failed(found, fail_under, len(problems))
-    if as_json:
-        reading.print_json({
-            "ok": failed is None, "since": since, **told, "sessions": [s.as_dict() for s in found],
-            "problems": [{"path": path, "reason": why} for path, why in problems],
-        })  # fmt: skip
-    else:
-        _print(found, every, bool(paths), since)
+    with reading.heard():
+        if as_json:
+            reading.print_json({
+                "ok": failed is None, "since": since, **told, "sessions": [s.as_dict() for s in found],
+                "problems": [{"path": path, "reason": why} for path, why in problems],
+            })  # fmt: skip
+        else:
+            _print(found, every, bool(paths), since)
     for path, why in problems if not as_json else ():
         say(f"{path}: {why}")
     if failed is not None:

@@ -179,11 +179,12 @@ def _one(asked: _Asked, trace_id: str, max_cost: float | None, directory: str | 
                 code=1,
                 as_json=as_json,
             )
-        if as_json:
-            reading.print_json([e.as_dict() for e in entries])
-        else:
-            for line in evaluation.lines(trace, entries, done.failures, reading.width(), reading.paint()):
-                click.echo(line)
+        with reading.heard():
+            if as_json:
+                reading.print_json([e.as_dict() for e in entries])
+            else:
+                for line in evaluation.lines(trace, entries, done.failures, reading.width(), reading.paint()):
+                    click.echo(line)
         _told(judges)
         if stopped is not None:
             fail(stopped, code=1)
@@ -228,11 +229,12 @@ def _many(
         if not report.produced:
             why = list(dict.fromkeys(f"{e['evaluator_name']}: {e['error']}" for e in report.errors))
             fail("no evaluator came to a result", hints=why[:20], code=1, as_json=as_json)
-        if as_json:
-            reading.print_json(report.as_dict())
-        else:
-            for line in evaluation.table(report, reading.width(), reading.paint()):
-                click.echo(line)
+        with reading.heard():
+            if as_json:
+                reading.print_json(report.as_dict())
+            else:
+                for line in evaluation.table(report, reading.width(), reading.paint()):
+                    click.echo(line)
         _told(judges)
         return 0 if report.ok else 1
 

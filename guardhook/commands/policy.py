@@ -150,6 +150,7 @@ def show(policy: str, directory: str | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def test(path: str | None, directory: str | None, as_json: bool) -> None:
     """Run the examples of all policies, or of a policy file or folder. Status 1 when one fails."""
+    from guardhook.commands import reading
     from guardhook.policy import examples, load
 
     loaded = load.Loaded()
@@ -166,21 +167,22 @@ def test(path: str | None, directory: str | None, as_json: bool) -> None:
     outcomes = [examples.run(found, example) for found in loaded.ordered() for example in found.policy.example]
     failed = [o for o in outcomes if not o.passed]
     table = examples.confusion(outcomes)
-    if as_json:
-        emit(
-            {
-                "ok": not failed,
-                "examples": len(outcomes),
-                "failed": [
-                    {"policy": o.policy, "example": o.text, "expected": o.expected, "got": o.got} for o in failed
-                ],
-                "confusion": table,
-            }
-        )
-    else:
-        for o in failed:
-            say(f"FAILED {o.policy}: {o.text}: expected {o.expected}, got {o.got}")
-        click.echo(examples.render(table))
-        click.echo(f"{len(outcomes)} examples, {len(failed)} failed")
+    with reading.heard():
+        if as_json:
+            emit(
+                {
+                    "ok": not failed,
+                    "examples": len(outcomes),
+                    "failed": [
+                        {"policy": o.policy, "example": o.text, "expected": o.expected, "got": o.got} for o in failed
+                    ],
+                    "confusion": table,
+                }
+            )
+        else:
+            for o in failed:
+                say(f"FAILED {o.policy}: {o.text}: expected {o.expected}, got {o.got}")
+            click.echo(examples.render(table))
+            click.echo(f"{len(outcomes)} examples, {len(failed)} failed")
     if failed:
         raise SystemExit(1)

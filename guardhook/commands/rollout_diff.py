@@ -28,15 +28,16 @@ def command(a: str, b: str, exact: bool, fail_on: str | None, as_json: bool, dir
     rollout_shared.tolerate()
     sides = [canonical(rollout_shared.named(n, directory, as_json).events, EXACT if exact else DEFAULT) for n in (a, b)]
     found, judged = diff(sides[0], sides[1]), score(sides[0], sides[1])
-    if as_json:
-        reading.print_json({**found.as_dict(), "score": judged.as_dict()})
-    else:
-        for name, side in (("A", judged.a), ("B", judged.b)):
-            click.echo(f"Run {name}: {side.steps} steps, ${side.cost:.5f}")
-        click.echo(
-            f"Steps: {found.count(IDENTICAL)} identical, {found.count(DIVERGED)} diverged, {found.count(ONLY_A)} only in A, {found.count(ONLY_B)} only in B"
-        )
-        winner = {"a": "A", "b": "B"}.get(judged.winner, "Tie")
-        click.echo(f"Winner: {winner} ({plain(', '.join(judged.reasons))})")
+    with reading.heard():
+        if as_json:
+            reading.print_json({**found.as_dict(), "score": judged.as_dict()})
+        else:
+            for name, side in (("A", judged.a), ("B", judged.b)):
+                click.echo(f"Run {name}: {side.steps} steps, ${side.cost:.5f}")
+            click.echo(
+                f"Steps: {found.count(IDENTICAL)} identical, {found.count(DIVERGED)} diverged, {found.count(ONLY_A)} only in A, {found.count(ONLY_B)} only in B"
+            )
+            winner = {"a": "A", "b": "B"}.get(judged.winner, "Tie")
+            click.echo(f"Winner: {winner} ({plain(', '.join(judged.reasons))})")
     if fail_on is not None and judged.regression:
         raise SystemExit(3)

@@ -58,16 +58,17 @@ def command(name: str | None, since: str | None, strict: bool, as_json: bool, di
                 _runs(store, folders, name, bound.since_us, main, strict, as_json, found, skipped)
         except drift.DriftError as error:
             fail(str(error), code=1, as_json=as_json)
-    if as_json:
-        many = {"matched": all(d.clean for d in found), "runs": [{"run_id": d.run_id, **d.as_dict()} for d in found], "skipped": skipped}  # fmt: skip
-        reading.print_json(found[0].as_dict() if since is None else many)
-    else:
-        for one in found:
-            _print(one)
-        if since is not None:
-            click.echo(f"{len(found)} runs, {sum(not d.clean for d in found)} of them drifted.")
-        for text in skipped:
-            say(f"guardhook: {text}")
+    with reading.heard():
+        if as_json:
+            many = {"matched": all(d.clean for d in found), "runs": [{"run_id": d.run_id, **d.as_dict()} for d in found], "skipped": skipped}  # fmt: skip
+            reading.print_json(found[0].as_dict() if since is None else many)
+        else:
+            for one in found:
+                _print(one)
+            if since is not None:
+                click.echo(f"{len(found)} runs, {sum(not d.clean for d in found)} of them drifted.")
+            for text in skipped:
+                say(f"guardhook: {text}")
     if not all(d.clean for d in found):
         raise SystemExit(3)
 
