@@ -76,10 +76,11 @@ def command(
     spooled = contextlib.ExitStack()
     try:
         with spooled, import_run.Import(folders, options, forks=_Forks(folders), progress=bar) as work:
-            given = [_spooled(spooled, name, refused, as_json) for name in paths]
+            given = {_spooled(spooled, name, refused, as_json): name for name in dict.fromkeys(paths)}
             found = import_run.collect([name for name in given if name is not None], options.since_us, refused)
             results += failed
             for result in work.run(found):
+                result.path = given.get(result.path, result.path)  # not the copy's
                 results.append(result)
                 if not as_json:
                     bar.clear()
