@@ -33,7 +33,7 @@ TABLE: dict[str, tuple[str, str]] = {
     "guard": ("guard", "Judge a step from a script; list and edit policies."),
     "hook": ("hook", "The hook itself: payload on stdin, answer in the harness's dialect."),
     "init": ("init", "Make a place for a project's own policies."),
-    "import": ("import_", "Import session logs of Claude Code, Codex and Gemini CLI."),
+    "import": ("import_", "Import session logs of Claude Code, Codex, Gemini CLI, Qwen Code."),
     "ingest": ("ingest", "Take in whole traces: JSON or JSON lines."),
     "install": ("install", "Register guardhook in a harness."),
     "journal": ("journal", "Read and verify the journal."),
@@ -65,6 +65,8 @@ def _tame(error: click.UsageError) -> click.UsageError:
     from guardhook.core.jsontext import printable
 
     if isinstance(error, click.MissingParameter):  # names what is missing and its choices, nothing that was given
+        return error
+    if type(error).__name__ == "NoArgsIsHelpError":  # the help itself, of click 8.2 and later
         return error
     return click.UsageError(printable(error.format_message(), 4000), error.ctx)
 

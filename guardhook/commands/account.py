@@ -149,7 +149,8 @@ def _show(leaf: dict[str, object], as_json: bool) -> None:
     if as_json:
         reading.print_json(leaf)
     elif "withheld" in leaf:
-        fail(f"withheld: {leaf['withheld']}", code=1)
+        known = "`guardhook account ID --json` lists the pointers of an account, such as event:0:data/prompt"
+        fail(f"withheld: {leaf['withheld']}", code=1, hints=[known])
     else:
         click.echo(one_line(str(leaf["value"])))
 

@@ -40,7 +40,7 @@ def compile_(
     to_stdout: bool,
     as_json: bool,
 ) -> None:
-    """Check all policy files and put them into the form that the hook reads."""
+    """Check all policy files, and compile them for the hook."""
     from guardhook.journal.rules import freeze_rules
     from guardhook.policy import compile as compiler
 

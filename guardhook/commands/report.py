@@ -67,7 +67,11 @@ def command(
     else:
         from guardhook.views.text import one_line
 
-        click.echo(one_line(path) + ("" if size is None else f"  {size / 1e6:.1f} MB"))
+        click.echo(one_line(path) + ("" if size is None else f"  {_size(size)}"))
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(1, round(size / 1e3))} kB"
 
 
 def sections(folders: Folders, store: Store, trace: Trace) -> list[Section]:

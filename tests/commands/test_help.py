@@ -52,6 +52,12 @@ def test_the_hook_explains_itself_to_a_person() -> None:
         assert "--enforce" in done.stdout and "stdin" in done.stdout
 
 
+def test_without_a_command_the_help_is_shown_as_it_is() -> None:
+    done = run()
+    shown = done.stdout + done.stderr  # which of them, and with which status, depends on the version of click
+    assert "\n  coverage " in shown and "\\n" not in shown and "Error" not in shown
+
+
 def test_an_empty_home_is_not_the_root_folder(tmp_path: Path) -> None:
     for home in ("", "somewhere"):
         done = run("install", "claude-code", "--dry-run", "--dir", str(tmp_path), HOME=home)
