@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from commands_rig import environment, plain
 from report_rig import hooked, recorded
+from textual.widgets import DataTable
 
 from guardhook.core.folders import Folders, explicit
 from guardhook.store import Appender, Filter, Locked, open_store
@@ -83,7 +84,7 @@ def test_scores_of_evaluations_without_the_skipped_ones(folders: Folders) -> Non
 
 async def seen(pilot: Any, *texts: str) -> str:
     """The screen, once all of this is on it: a slow machine lays a large screen out in several goes."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 20
     while True:
         shown = words(pilot.app)
         if all(text in shown for text in texts):
@@ -160,6 +161,9 @@ def test_traces_can_be_seen_at_any_size(folders: Folders, size: tuple[int, int])
     async def visit(pilot: Any) -> None:
         if size[1] >= 24:
             await seen(pilot, "tr2")
+        # Measured widths are those of the headings when rows come before the first layout.
+        assert [column.width for column in app.query_one(DataTable).columns.values()] == [14, 22, 11, 9, 9, 12, 10, 30]
+        assert not any(column.auto_width for column in app.query_one(DataTable).columns.values())
 
     look(app, visit, size)
 

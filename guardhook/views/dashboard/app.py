@@ -25,6 +25,17 @@ _COLOURS = {"running": "cyan", "completed": "green", "failed": "red", "timeout":
 _SYMBOLS = {"running": "●", "completed": "✔", "failed": "✘", "timeout": "⧖"}
 _ACTIONS = {"deny": "red", "require_review": "yellow", "warn": "yellow"}
 _BAR = 14
+# Widths are given: measured ones stay those of the headings when rows come before the table was laid out.
+_COLUMNS = (
+    ("ID", 14),
+    ("Agent", 22),
+    ("Status", 11),
+    ("Steps", 9),
+    ("Duration", 9),
+    ("Tokens", 12),
+    ("Started", 10),
+    ("Project", 30),
+)
 _PICTURE_COLUMNS = 240
 
 Load = Callable[[], Facts]
@@ -112,8 +123,8 @@ class Dashboard(App[None]):
         for widget, title in (("#statuses", "Status"), ("#numbers", "Numbers"), ("#charts", "Charts")):
             self.query_one(widget).border_title = title
         table = self.query_one(DataTable)
-        for name in ("ID", "Agent", "Status", "Steps", "Duration", "Tokens", "Started", "Project"):
-            table.add_column(name, key=name)
+        for name, width in _COLUMNS:
+            table.add_column(name, key=name, width=width)
         table.focus()
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or not the main thread
             for number in (signal.SIGTERM, signal.SIGHUP):
