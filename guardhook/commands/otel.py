@@ -77,7 +77,12 @@ def serve(
     except settings.SettingsError as error:
         fail(str(error), as_json=as_json)
     except CannotBind as error:
-        fail(error.message, hints=[error.hint + (" (--port)" if "port" in error.hint else " (--host)")], code=1, as_json=as_json)
+        fail(
+            error.message,
+            hints=[error.hint + (" (--port)" if "port" in error.hint else " (--host)")],
+            code=1,
+            as_json=as_json,
+        )
     try:
         os.close(open_root(folders.journal))
     except OSError as error:

@@ -107,7 +107,13 @@ def opened(path: str, fd: int) -> Iterator[sqlite3.Connection]:
             stack.callback(db.close)
             db.text_factory = lambda raw: raw.decode("utf-8", "replace")
             db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES)
-            for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "ignore_check_constraints=ON", "query_only=ON", "mmap_size=0"):
+            for pragma in (
+                "trusted_schema=OFF",
+                "cell_size_check=ON",
+                "ignore_check_constraints=ON",
+                "query_only=ON",
+                "mmap_size=0",
+            ):
                 db.execute(f"PRAGMA {pragma}")
             _check(db)
         except sqlite3.Error as error:
@@ -162,7 +168,9 @@ def _check(db: sqlite3.Connection) -> None:
     if problem is None or problem[0] != "ok":
         raise ImportFailed(f"damaged: {'' if problem is None else problem[0]}")
     # SQLite does not tell capitals from small letters in names.
-    kinds = {str(n).lower(): (str(t), str(sql)) for n, t, sql in db.execute("SELECT name, type, sql FROM sqlite_master")}
+    kinds = {
+        str(n).lower(): (str(t), str(sql)) for n, t, sql in db.execute("SELECT name, type, sql FROM sqlite_master")
+    }
     if "cursors" in kinds and "sources" in kinds:
         raise ImportFailed(
             "a store of guardhook itself; it is made from a journal: use `guardhook export` and `ingest`"

@@ -112,7 +112,9 @@ def test_looking_back(store: Store, tmp_path: Path) -> None:
 def test_evaluations_with_yaml_rubrics(store: Store, tmp_path: Path) -> None:
     assert store.run("eval", "trc_demo-travel")[0] in (0, 1)
     rubric = tmp_path / "rubric.yaml"
-    rubric.write_text("name: mine\nthreshold: 0.5\ncriteria:\n  - name: answers\n    pattern: 'a'\n    expected: true\n")
+    rubric.write_text(
+        "name: mine\nthreshold: 0.5\ncriteria:\n  - name: answers\n    pattern: 'a'\n    expected: true\n"
+    )
     status, out, err = store.run("eval", "trc_demo-travel", "--rubric", str(rubric), "--json")
     assert status in (0, 1) and "mine" in out, err
 
