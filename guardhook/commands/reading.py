@@ -205,7 +205,7 @@ def opened(directory: str | None, as_json: bool, *, nothing: object = None) -> I
         with store:
             yield store
     except NotFound as error:
-        known = ["`guardhook list` shows the ids of traces; `--session ID` finds the trace of a session"]
+        known = ["`guardhook list` shows the ids of traces; the whole id of a session names its trace, too"]
         fail(error.message, code=1, as_json=as_json, hints=known if error.message.startswith("no trace ") else ())
     except Ambiguous as error:
         fail(error.message, hints=error.candidates, as_json=as_json)

@@ -89,6 +89,9 @@ class Drift:
         return {"mode": mode, "matched": self.matched, "integrity": four, "drift": self.drift()}
 
 
+SCRIPT = "script"  # the dialect of `guard check`
+
+
 def measure(
     folders: Folders, ref: RunRef, main: Compiled, *, original: Rollout | None = None, options: Options | None = None, strict: bool = False
 ) -> Drift:  # fmt: skip
@@ -96,6 +99,10 @@ def measure(
 
     strict: changes that are owed to files on this machine count as well. Raises StoreError, DriftError.
     """
+    if ref.dialect == SCRIPT:
+        raise DriftError(
+            f"{ref.run_id}: what `guard check` was asked carries no harness's payload, so nothing can be recognised again"
+        )
     options = options or Options()
     # Judging costs far more than counting, so that of a run which is surely or probably too long comes first.
     if (ref.last_seq - ref.first_seq) * 4 > limits.EVENTS:

@@ -92,7 +92,7 @@ class Store:
     # --- traces -------------------------------------------------------------------------------------------------
 
     def get(self, trace_id: str) -> Trace:
-        """The trace with this id, else the only one whose id starts so. Raises NotFound, Ambiguous."""
+        """The trace with this id, else the only one whose id starts so, else the one of this session (no fork). Raises NotFound, Ambiguous."""
         wanted = _kept(trace_id)
         if not wanted.strip():
             raise NotFound("no trace has a blank id", self.path)
@@ -103,10 +103,12 @@ class Store:
             "ORDER BY id LIMIT 2",
         )
         if not found:
+            found = self._fetch("session_id = :id AND parent_trace_id IS NULL", {"id": wanted}, "ORDER BY id LIMIT 2")
+        if not found:
             raise NotFound(f"no trace {trace_id!r}", self.path)
         if len(found) > 1:
             names = tuple(t.id for t in found)
-            raise Ambiguous(f"several traces start with {trace_id!r}, among them {names[0]} and {names[1]}", names)
+            raise Ambiguous(f"several traces are meant by {trace_id!r}, among them {names[0]} and {names[1]}", names)
         return found[0]
 
     def traces(self, filter: Filter = Filter(), *, sort: str | None = None, limit: int = 25, offset: int = 0) -> Page:  # noqa: B008

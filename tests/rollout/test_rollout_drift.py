@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from rollout_rig import numbered, run, written
 from store_rig import SESSION, Journal, event
 
+from guardhook.commands import main
 from guardhook.core.folders import explicit
 from guardhook.rollout.drift import compare
 from guardhook.rollout.load import Event, load
@@ -290,6 +292,19 @@ def test_files_and_many_runs(base: Path, tmp_path: Path, policies: Any) -> None:
         drift(base, str(changed), status=3)["drift"]["divergent_tool_calls"][0]["original_args"]
         == '{"command":"frobnicate y"}'
     )
+
+
+def test_calls_of_scripts_are_no_drift(tmp_path: Path) -> None:
+    """They carry no harness's payload: `--since` told each as "not recognised any more"."""
+    data = tmp_path / "gh"
+    data.mkdir()
+    step = '{"name": "deploy", "step_type": "tool_call", "input": {"command": "ls"}}'
+    check = [sys.executable, "-m", "guardhook", "guard", "check", "--dir", str(data)]
+    assert subprocess.run(check, input=step, text=True, capture_output=True, timeout=60).returncode == 0
+    assert drift(data, "--since", "2020-01-01", status=0)["runs"] == []
+    (item,) = json.loads(CliRunner().invoke(main, ["list", "--json", "--dir", str(data)]).output)["items"]
+    result = run("drift", item["id"], data=data)
+    assert result.exit_code == 1 and "guard check" in result.output
 
 
 def test_mistakes(base: Path, tmp_path: Path) -> None:

@@ -46,6 +46,20 @@ def test_exact_id_beats_a_longer_one_and_prefixes_must_be_clear(folders) -> None
                 store.get(missing)
 
 
+def test_a_session_names_its_trace_and_not_the_copies_of_it(folders) -> None:  # type: ignore[no-untyped-def]
+    put(folders, "a", session_id="s1")
+    put(folders, "b", session_id="s1", parent_trace_id="a", forked_from_step=1)
+    put(folders, "c", session_id="s2")
+    put(folders, "d", session_id="s2")
+    put(folders, "s3", session_id="a")
+    with open_store(folders) as store:
+        assert store.get("s1").id == "a" and store.get("a").id == "a"
+        with pytest.raises(Ambiguous):
+            store.get("s2")
+        with pytest.raises(NotFound):
+            store.get("s4")
+
+
 def test_filters(folders) -> None:  # type: ignore[no-untyped-def]
     put(folders, "a", agent_name="Claude_Code", session_id="s1", tags=["x", "y"], end={})
     put(folders, "b", agent_name="codex", session_id="s10", project="/home/u/p", end={"status": "failed"})
