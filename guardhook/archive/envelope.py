@@ -30,7 +30,7 @@ STATED = {
 
 
 class Sink(Protocol):
-    """Any destination: a few lines. id is the sink's own handle, uri only where there is a meaningful address."""
+    """Somewhere to keep envelopes. id is what this place calls one; uri is set where others could use the address."""
 
     def write(self, envelope: dict[str, object]) -> dict[str, str]: ...
 

@@ -1,8 +1,8 @@
 """Packing: a recording in which equal values are written once.
 
 `{"format", "values": [node…], "recording": node}`. A node is JSON with two forms of one key: `{"$gh:ref": i}` stands for `values[i]`, and
-`{"$gh:esc": {…}}` for the inner object as it is, so that data which looks like a reference survives. A string, list or object is pooled when it
-occurs at least twice and its compact text has at least 64 characters. Equal means equal text: order of keys and the kind of number count.
+`{"$gh:esc": {…}}` for the inner object as it is, so that data which looks like a reference survives. What is shared are
+strings, lists and objects of which there are two or more, with a compact text of 64 characters or more. Equal means equal text: order of keys and the kind of number count.
 
 `Packer` takes values one after the other and keeps only those that differ, so a long run is packed in the memory of its packed form.
 """

@@ -30,7 +30,7 @@ def row(lines: list[dict[str, object]], teller: Teller) -> tuple[list[dict[str, 
 
 
 def shrink(account: dict[str, object]) -> None:
-    """Takes listed items from the end of the longest row, then listed calls, until the account fits. Works on the account as it is."""
+    """Shortens lists until the account fits: first the row that lists most, then the calls. Works on the account as it is."""
     rows = account["rows"]
     facts = account["facts"]
     assert isinstance(rows, list) and isinstance(facts, dict)
