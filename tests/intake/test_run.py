@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -301,15 +302,25 @@ sys.exit(len(got))
 """
 
 
+def usual_signals() -> None:
+    """Whoever runs the tests may ignore signals (nohup, a job in the background), and `run` keeps what it was given."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Started:
     """`guardhook run` of a Python program, in a process group of its own, with what it printed."""
 
     def __init__(self, tmp_path: Path, code: str, *words: str, **more: object) -> None:
+        more.setdefault("preexec_fn", usual_signals)
         self.process = subprocess.Popen(
             command("run", "--dir", str(tmp_path / "d"), *words, "--", PYTHON, "-c", code), cwd=tmp_path, env=environment(tmp_path),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0, **more,  # type: ignore[call-overload]
         )  # fmt: skip
         self.out = b""
+        self.limit = threading.Timer(60, self.process.kill)  # a line that never comes fails a test, and hangs none
+        self.limit.daemon = True
+        self.limit.start()
         self.child = int(self.line("ready").split()[1])
 
     def line(self, start: str) -> str:
@@ -323,6 +334,7 @@ class Started:
 
     def over(self) -> int:
         out, self.err = self.process.communicate(timeout=30)
+        self.limit.cancel()
         self.out += out
         return self.process.returncode
 
@@ -371,6 +383,7 @@ def test_a_wrapper_that_is_killed_leaves_a_running_trace(tmp_path: Path) -> None
     started = Started(tmp_path, TRAP)
     os.kill(started.process.pid, signal.SIGKILL)
     assert started.process.wait(30) == -9
+    started.limit.cancel()
     os.kill(started.child, 0)  # the program goes on
     assert only(tmp_path / "d")[0].status == "running"
     (tmp_path / "stop").touch()
