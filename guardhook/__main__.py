@@ -25,7 +25,9 @@ def run(words: list[str]) -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)
+            # Where the output is the gate's answer, an answer that nobody can get is none: writing it has to fail.
+            answer = number == 1 and words[:2] == ["guard", "check"]
+            os.open(os.devnull, os.O_RDONLY if answer else os.O_RDWR)
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
