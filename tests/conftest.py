@@ -6,6 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples each time, so that a change is judged by what it changes. GUARDHOOK_EXPLORE=1 looks for new ones.
+settings.register_profile("fixed", derandomize=True)
+settings.register_profile("explore", print_blob=True)
+settings.load_profile("explore" if os.environ.get("GUARDHOOK_EXPLORE") else "fixed")
 
 
 @pytest.fixture(autouse=True)
