@@ -38,7 +38,7 @@ def names_in(folder: str) -> list[str]:
     """The names in a folder in order; none when it can't be read, or is a link."""
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a NUL or half a surrogate pair, from a session id that says anything
         return []
     try:
         return sorted(os.listdir(fd))

@@ -260,3 +260,15 @@ def test_sound_records_need_no_mending(rig: Rig, format: str, monkeypatch: pytes
     monkeypatch.setattr("guardhook.intake.records.mend", never)
     lines = [raw for raw in SAMPLES[format].read_bytes().splitlines(keepends=True) if b"omitted" not in raw]
     assert imported(rig, format, b"".join(lines))["status"] == "imported"
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud83d", "../x", "..", ""])
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_session_id_that_names_no_folder(rig: Rig, format: str, name: str) -> None:
+    """Sub-agents' chats lie in a folder named like the session, and the name is whatever the file says."""
+    records = [json.loads(raw) for raw in SAMPLES[format].read_text().splitlines()]
+    for record in records:
+        for holder in (record, record.get("payload")):
+            if isinstance(holder, dict):
+                holder.update({key: name for key in ("sessionId", "session_id", "id") if key in holder})
+    assert imported(rig, format, "\n".join(map(json.dumps, records)).encode())["status"] in ("imported", "empty")
