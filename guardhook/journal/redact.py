@@ -4,7 +4,8 @@ Rules come from `guardhook.journal.rules`, frozen into rows `(name, where, gates
 - A row is considered when one of its gates occurs. where says in which form of the text: `raw`, `low` (lower case), `long` (only the runs of 16
   and more token characters: most texts have few, so that dozens of token prefixes cost nothing), or `any` (always: a user's own rule).
 - The pattern is tried where one of the anchors stands (in the text, for `low` in its lower case); `any` patterns search. group is what is replaced.
-A pattern of None means private key blocks, which are found without a regular expression.
+A pattern of None means private key blocks, which are found without a regular expression; one that is a text is compiled when it is first wanted,
+which only commands have the time for.
 
 Markers are `[REDACTED:<name>]`, and a text that was redacted once is not changed by doing it again. When the time for patterns runs
 out, the whole string becomes `[REDACTED:limit]`; nothing passes unread.
@@ -21,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from guardhook.core.restore import Pattern
 
-Row = tuple[str, str, tuple[str, ...], tuple[str, ...], "tuple[object, ...] | None", int]
+Row = tuple[str, str, tuple[str, ...], tuple[str, ...], "tuple[object, ...] | str | None", int]
 
 MODES = frozenset(("redacted", "full", "hashed", "none"))
 MARK = "[REDACTED:"
@@ -67,7 +68,7 @@ _HARMLESS = frozenset((
 _QUOTING = ("effects", "verdict", "tool", "cwd", "call", "agent", "native_event", "client")
 _HINTS = ("pass", "secret", "token", "key", "auth", "cookie", "cred", "pwd", "bearer", "connection", "otp", "dsn")
 
-_patterns: dict[int, tuple[object, Pattern]] = {}
+_patterns: dict[int, tuple[object, Pattern]] = {}  # by identity, beside what keeps it
 _tables: tuple[bytes, bytes] | None = None
 
 
@@ -171,8 +172,14 @@ def _collect(value: object) -> tuple[list[str], str]:
 
 
 def _lower(text: str) -> str:
-    """Lower case with every character in its place (only U+0130 becomes two characters)."""
-    return text.lower() if text.isascii() or "İ" not in text else text.replace("İ", "I").lower()
+    """Lower case with every character in its place, and `?` for what no literal of ours holds: a text of one byte per character is searched far quicker."""
+    if not text.isascii():
+        # The only characters outside ASCII whose lower case has a letter of ASCII (Unicode 15).
+        for char, letter in (("İ", "i"), ("\u212a", "k")):
+            if char in text:
+                text = text.replace(char, letter)
+        text = text.encode("ascii", "replace").decode("ascii")
+    return text.lower()
 
 
 def _long_runs(text: str) -> str:
@@ -225,7 +232,24 @@ def _candidates(text: str, rows: tuple[Row, ...]) -> list[Row]:
                     row = (row[0], where, row[2], tuple([g for g in row[2] if g in form]), row[4], row[5])
                 found.append(row)
                 break
-    return found
+    return _narrowed(found, known) if len(text) >= _LARGE else found
+
+
+def _narrowed(rows: list[Row], known: dict[tuple[str, str], bool]) -> list[Row]:
+    """The rows without anchors that can't occur because a gate that is part of them doesn't: each would cost a pass over the text."""
+    absent = {
+        form: [gate for (where, gate), here in known.items() if where == form and not here] for form in ("raw", "low")
+    }
+    out: list[Row] = []
+    for row in rows:
+        where = row[1]
+        if absent.get(where):
+            left = tuple([anchor for anchor in row[3] if not any(gate in anchor for gate in absent[where])])
+            if len(left) < len(row[3]):
+                row = (row[0], where, row[2], left, row[4], row[5])
+        if row[3] or row[4] is None or where == "any":
+            out.append(row)
+    return out
 
 
 class _Cleaner:
@@ -343,10 +367,16 @@ def _in_mark(text: str, place: int) -> bool:
     return start >= 0 and "]" not in text[start:place]
 
 
-def _pattern(frozen: tuple[object, ...]) -> Pattern:
+def _pattern(frozen: tuple[object, ...] | str) -> Pattern:
     known = _patterns.get(id(frozen))
     if known is None:
-        known = _patterns[id(frozen)] = (frozen, restore(frozen))
+        if isinstance(frozen, str):
+            from guardhook.journal.rules import compiled
+
+            known = (frozen, compiled(frozen))
+        else:
+            known = (frozen, restore(frozen))
+        _patterns[id(frozen)] = known
     return known[1]
 
 

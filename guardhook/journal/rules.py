@@ -8,7 +8,7 @@ Order counts: a rule sees what the rules before it left. Patterns use bounded or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import regex
@@ -430,27 +430,43 @@ def freeze_rules(custom: Sequence[str] = (), without: Sequence[str] = ()) -> tup
     rows: list[Row] = []
     for rule in RULES:
         if rule.name not in left_out:
-            frozen = None if rule.pattern is None else freeze(regex.compile(rule.pattern, regex.V0))
+            frozen = None if rule.pattern is None else freeze(compiled(rule.pattern))
             rows.append((rule.name, rule.where, rule.gates, rule.anchors or rule.gates, frozen, rule.group))
+    return (*rows, *_own(custom))
+
+
+def compiled(pattern: str) -> regex.Pattern[str]:
+    """The pattern of a rule."""
+    return regex.compile(pattern, regex.V0)
+
+
+def _own(custom: Sequence[str]) -> Iterator[Row]:
+    """Rows of a user's own patterns. Raises RuleError."""
     for text in custom:
         said = secret_problem(text, endless=True)  # running it is bounded
         if said is not None:
             raise RuleError(said)
-        rows.append(("custom", "any", (), (), freeze(regex.compile(text, regex.V0)), 0))
-    return tuple(rows)
+        yield "custom", "any", (), (), freeze(compiled(text)), 0
 
 
 def configured(folders: Folders) -> tuple[Row, ...]:
     """The rows for what is recorded or changed below these folders by commands: the hook's, with what config.toml adds and leaves out.
 
-    A config.toml that can't be used takes nothing away: then all shipped rules apply. Only a hook that can't be judged is stopped by it.
+    Shipped patterns are compiled when a text first wants them. A config.toml that can't be used takes nothing away: then all shipped rules apply.
+    Only a hook that can't be judged is stopped by it.
     """
     from guardhook.policy import config
     from guardhook.policy.load import Loaded
 
     loaded = Loaded()
     config.read(folders, loaded)
+    custom, without = loaded.secrets
     try:
-        return freeze_rules(*loaded.secrets)
+        own = tuple(_own(custom))
     except RuleError:
-        return freeze_rules()
+        own, without = (), []
+    return (*(_later(rule) for rule in RULES if rule.name not in without), *own)
+
+
+def _later(rule: Rule) -> Row:
+    return rule.name, rule.where, rule.gates, rule.anchors or rule.gates, rule.pattern, rule.group

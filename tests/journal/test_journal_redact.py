@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardhook.core import limits
+from guardhook.core import folders, limits
 from guardhook.journal import redact, rules
 
 # As the hook gets them: through marshal.
@@ -140,6 +140,37 @@ SECRETS = [
     ("PASSWORD=hunter2", "hunter2"),
     ("ＰＡＳＳＷＯＲＤ x DB_PASSWORD=hunter2 İ", "hunter2"),
 ]
+
+
+@pytest.mark.parametrize("pad", ["plain words of no meaning ", "words → of → İstanbul at 300 \u212a "])
+@pytest.mark.parametrize(("rule", "text"), EXAMPLES)
+def test_a_long_text_loses_what_a_short_one_does(rule: rules.Rule, text: str, pad: str) -> None:
+    """Long texts are asked for fewer anchors, and for those in a form of one byte per character."""
+    around, line = pad * 300, f"\n{text}\n"
+    assert clean(around + line + around) == around + clean(line) + around
+
+
+@given(st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join))
+def test_no_anchor_is_left_out_that_could_matter(text: str) -> None:
+    padded = "words of no meaning " * 300 + text
+    usual = clean(padded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redact, "_LARGE", len(padded) + 1)
+        assert clean(padded) == usual
+
+
+def test_letters_whose_lower_case_is_ascii_hide_nothing() -> None:
+    secret = "0123456789abcdef" * 2
+    assert secret not in clean(f"API_\u212aEY = {secret}")
+    assert secret not in clean(f"İ İ İ api_key = {secret} İ")
+    assert secret not in clean("\u212a " * 3000 + f"api_\u212aey = {secret} İ")
+
+
+def test_rules_that_commands_compile_late_are_the_hooks(tmp_path: Path) -> None:
+    late = rules.configured(folders.explicit(str(tmp_path)))
+    assert [row[:4] + row[5:] for row in late] == [row[:4] + row[5:] for row in ROWS]
+    for _, text in EXAMPLES:
+        assert redact.redact_text(text, late) == clean(text)
 
 
 @pytest.mark.parametrize(("text", "secret"), SECRETS)
