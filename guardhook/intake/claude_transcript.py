@@ -39,12 +39,14 @@ _PARTS = re.compile(rb'"message"\s*:\s*\{[^{}\[\]]{0,200}"parts"\s*:')
 
 
 def detect(path: str, head: bytes) -> bool:
-    """Records with a session and either a uuid or a type that only this client has."""
+    """Records with a uuid, or with a session and a type that only this client has. What stands in the head may be all of a first prompt with a picture in it."""
     for raw in head.split(b"\n")[:40]:
-        if b'"sessionId"' not in raw or b'"projectHash"' in raw:
+        if b'"projectHash"' in raw or raw.lstrip(b" \t\r\0")[:1] != b"{":
             continue
-        if b'"parentUuid"' in raw and (b'"isSidechain"' in raw or b'"message"' in raw):
+        if b'"parentUuid"' in raw and (b'"isSidechain"' in raw or (b'"sessionId"' in raw and b'"message"' in raw)):
             return _PARTS.match(raw, max(0, raw.find(b'"message"'))) is None  # Qwen Code has similar records
+        if b'"sessionId"' not in raw:
+            continue
         if any(word in raw for word in (b'"queue-operation"', b'"last-prompt"', b'"atis-latch"', b'"file-history-snapshot"', b'"permission-mode"')):  # fmt: skip
             return True
     return b'"type":"summary"' in head[:200].replace(b" ", b"") and b'"leafUuid"' in head

@@ -240,6 +240,21 @@ def test_a_call_that_speaks_of_parts_makes_no_other_format_of_it(rig: Rig) -> No
     assert rig.import_(rig.write("s.jsonl", *talk.records)).file["format"] == "claude-transcript"
 
 
+@pytest.mark.parametrize(
+    "before", [[], [{"type": "file-history-snapshot", "messageId": "m", "snapshot": {}, "isSnapshotUpdate": False}]]
+)
+def test_a_session_that_begins_with_a_picture_is_known(rig: Rig, before: list[object]) -> None:
+    """Clients write the session's id after the message, and one line may be longer than what the format is told by."""
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBOR" * 40_000}}
+    talk = Talk().user([picture, text("what is this?")]).says(text("a cat"))
+    for record in talk.records:
+        assert isinstance(record, dict)
+        record["sessionId"] = record.pop("sessionId")  # to the end
+    rig.write("s.jsonl", *before, *talk.records)
+    assert rig.import_(rig.files).file["format"] == "claude-transcript"
+    assert rig.trace().input == {"prompt": "what is this?"} and [s.name for s in rig.steps()] == ["assistant_message"]
+
+
 def test_tokens_of_a_block_without_a_step_go_to_the_next_of_its_message(rig: Rig) -> None:
     usage = {"input_tokens": 10, "output_tokens": 5}
     talk = Talk().user("go")
