@@ -77,6 +77,8 @@ class Record(msgspec.Struct):
     subtype: str | None = None
     attachment: Attachment | None = None
     totalCostUSD: Count = None
+    costUSD: Count = None
+    isApiErrorMessage: bool | None = None
 
 
 class Meta(msgspec.Struct):

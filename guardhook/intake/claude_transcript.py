@@ -24,6 +24,7 @@ from guardhook.intake.claude_records import (
     Used,
     turns,
 )
+from guardhook.intake.claude_sides import TOOLS, Sides
 from guardhook.intake.import_steps import Recent, Steps, Turns, Usage, flatten, number
 from guardhook.intake.imports import Counts, Event, Identity, Run
 
@@ -35,6 +36,7 @@ _EARLY_MOST = 64  # results that stand before their calls, and how long they may
 _EARLY_CHARS = 1 << 18
 _KNOWN = ("user", "assistant", "system", "attachment", "cost-state")  # kinds of records that are looked into
 _META_BYTES = 1 << 20
+_REJECTED = b'"User rejected tool use"'  # what older clients say of a call to which a person said no
 _PARTS = re.compile(rb'"message"\s*:\s*\{[^{}\[\]]{0,200}"parts"\s*:')
 
 
@@ -101,11 +103,13 @@ class _Transcript:
         self.told: tuple[str | None, Used] | None = None
         self.spare: tuple[str | None, int] = (None, 0)  # a message's tokens that no step of it has yet
         self.cost: float | None = None
+        self.costs: tuple[str | None, float] = (None, 0.0)  # the last message whose cost was told, and the cost of all
         self.compacted = 0
         self.seen = Recent(_SEEN_MOST)
         self.called = Recent(_SEEN_MOST)
         self.early: dict[str, tuple[Record, Block, str | None]] = {}
         self.anchors: dict[str, int] = {}
+        self.sides = Sides()
         self.wanted: set[str] = set()  # calls that started sub-agents
         self.spawned: dict[str, int] = {}  # call, or sub-agent -> the step that started it
         self.unlinked: set[str] = set()  # sub-agents of which nothing tells what started them but its result
@@ -119,17 +123,18 @@ class _Transcript:
             parent = None
             main = self.side or not record.isSidechain
             if not main:
-                if record.agentId is None and record.parentUuid is None and record.type == "user":
-                    self.anchors.pop("", None)  # an older client's sub-agent begins
+                key = self.sides.of(record)
                 if record.type == "assistant":
-                    parent = yield from self._anchor(record.agentId or "", None, None, None, record.timestamp)
+                    side = self.sides.side(key)
+                    parent = yield from self._anchor(key, record.agentId, side.kind, side.cause, side.prompt, record.timestamp)  # fmt: skip
             for event in self._record(record, main, parent):
                 if event.type == "trace.step_start" and self.wanted:
                     self._spawns(event)
                 yield event
         for file, meta in agents:
             yield from self._agent(file, meta)
-        yield from self.steps.end(tokens=self.usage.total if self.usage.kinds else None, cost=self.cost, metadata=self._metadata())  # fmt: skip
+        cost = self.cost if self.cost is not None else self.costs[1] or None
+        yield from self.steps.end(tokens=self.usage.total if self.usage.kinds else None, cost=cost, metadata=self._metadata())  # fmt: skip
 
     def _spawns(self, event: Event) -> None:
         own = event.fields.get("metadata")
@@ -219,6 +224,8 @@ class _Transcript:
         if message is None:
             return
         tokens = self._tokens(message)
+        if record.costUSD is not None:
+            self._costs(message, record.costUSD)
         if self.spare[1] and self.spare[0] == message.id:
             tokens = (tokens or 0) + self.spare[1]
         self.spare = (None, 0)
@@ -231,6 +238,8 @@ class _Transcript:
         steps = self.steps
         for block in blocks:
             if block.type == "tool_use":
+                if block.name in TOOLS:
+                    self.sides.called(block, steps.next)
                 yield steps.call(
                     block.id, block.name or "tool", stamp, input=block.input, parent=parent, model=model, tokens=tokens, metadata=own
                 )  # fmt: skip
@@ -241,18 +250,43 @@ class _Transcript:
             elif block.type == "text" and block.text:
                 if main:
                     steps.last_text = block.text
+                failed = block.text if record.isApiErrorMessage is True else None
                 yield steps.step(
-                    "output", "assistant_message", stamp, output={"text": block.text}, parent=parent, model=model, tokens=tokens, metadata=own
+                    "output", "assistant_message", stamp, output={"text": block.text}, parent=parent, model=model, tokens=tokens, error=failed, metadata=own
                 )  # fmt: skip
             elif block.type == "thinking":
                 yield steps.step(
                     "thought", "thinking", stamp, output={"text": block.thinking or ""}, parent=parent, model=model, tokens=tokens, metadata=own
                 )  # fmt: skip
+            elif block.type.endswith("_tool_use"):
+                name = block.name or "tool"
+                yield steps.call(
+                    block.id, name, stamp, kind="retrieval" if name.startswith("web_") else "tool_call", input=block.input, parent=parent, model=model,
+                    tokens=tokens, metadata={**(own or {}), "server": True},
+                )  # fmt: skip
+            elif block.type.endswith("_tool_result") and block.tool_use_id and steps.is_open(block.tool_use_id):
+                yield self._served(block, block.tool_use_id, stamp)
+                continue
             else:
                 continue
             tokens = None
         if tokens and message.id is not None:  # a block that makes no step, such as a redacted thought
             self.spare = (message.id, tokens)
+
+    def _served(self, block: Block, call: str, stamp: str | None) -> Event:
+        """The result of a call that the model's provider ran itself; it stands among the model's own words."""
+        content = block.content
+        failed = block.is_error in (True, 1, "true", "1")
+        error = content.get("error_code") if isinstance(content, dict) else None
+        text = flatten(content)
+        return self.steps.result(call, stamp, {"result": text}, flatten(error) if error is not None else (text or "tool failed") if failed else None)  # fmt: skip
+
+    def _costs(self, message: Message, told: object) -> None:
+        """Very old clients tell what each message cost, in each of its records."""
+        if message.id is not None and message.id == self.costs[0]:
+            return
+        if isinstance(told, (int, float)) and not isinstance(told, bool) and 0 <= told < 1e6:
+            self.costs = (message.id, self.costs[1] + told)
 
     def _tokens(self, message: Message) -> int | None:
         usage = message.usage
@@ -283,6 +317,9 @@ class _Transcript:
         if record.toolDenialKind is not None:
             metadata["denial"] = record.toolDenialKind
             metadata["blocked"] = True
+        elif decision is None and failed and bytes(record.toolUseResult) == _REJECTED:
+            metadata["permission"] = {"decision": "reject", "source": "user", "reason": None}
+            metadata["blocked"] = True
         if failed and text.startswith("PreToolUse:") and " hook error: " in text[:200]:
             metadata["blocked"] = True  # in the client's own words; older ones say so in no other way
         assert block.tool_use_id is not None
@@ -297,19 +334,19 @@ class _Transcript:
         return event
 
     def _anchor(
-        self, agent: str, kind: str | None, cause: int | None, prompt: str | None, stamp: str | None
+        self, key: str, agent: str | None, kind: str | None, cause: int | None, prompt: str | None, stamp: str | None
     ) -> Generator[Event, None, int]:
         """The step that a sub-agent's steps hang on; made with its first answer."""
-        found = self.anchors.get(agent)
+        found = self.anchors.get(key)
         if found is not None:
             return found
         number = self.steps.next
-        metadata: dict[str, object] = {"hook_anchor": 1, "agent_id": agent or None, "agent_type": kind}
-        self.anchors[agent] = number
+        metadata: dict[str, object] = {"hook_anchor": 1, "agent_id": agent, "agent_type": kind}
+        self.anchors[key] = number
         if len(self.anchors) > _ANCHORS_MOST:
             del self.anchors[next(iter(self.anchors))]
         yield self.steps.step(
-            "thought", f"subagent:{kind or agent.removeprefix('agent-') or 'sidechain'}", self.steps.seen(stamp),
+            "thought", f"subagent:{kind or (agent or 'sidechain').removeprefix('agent-')}", self.steps.seen(stamp),
             input=None if prompt is None else {"prompt": prompt}, parent=cause, cause=cause,
             metadata={k: v for k, v in metadata.items() if v is not None},
         )  # fmt: skip
@@ -332,7 +369,7 @@ class _Transcript:
                 if anchor is None and record.type == "assistant":
                     agent = record.agentId or _agent_id(file)
                     cause = self.spawned.get(meta.toolUseId or "") or self.spawned.get(_agent_id(file))
-                    anchor = yield from self._anchor(agent, meta.agentType, cause, prompt, record.timestamp)
+                    anchor = yield from self._anchor(agent, agent, meta.agentType, cause, prompt, record.timestamp)
                 for event in self._record(record, False, anchor):
                     if event.type == "trace.step_start" and self.wanted:
                         self._spawns(event)

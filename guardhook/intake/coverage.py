@@ -283,7 +283,9 @@ class _Session:
             number = fields["step_number"]
             assert isinstance(number, int)
             agents[number] = str(metadata.get("agent_id") or "sub-agent")
-        if fields.get("step_type") != "tool_call":
+        if fields.get("step_type") != "tool_call" or metadata.get(
+            "server"
+        ):  # what the model's provider runs is no call of the harness
             return None
         call, agent = metadata.get("call"), metadata.get("agent_id")
         parent = fields.get("parent_step")

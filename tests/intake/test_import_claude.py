@@ -11,6 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from import_rig import Rig
 
+from guardhook.core.folders import explicit
+from guardhook.intake import coverage
+
 SESSION = "00000000-0000-4000-8000-000000000042"
 
 
@@ -196,6 +199,69 @@ def test_old_clients_keep_sub_agents_in_the_same_file(rig: Rig) -> None:
     ]  # fmt: skip
     trace = rig.trace()
     assert trace.output == {"text": "end"} and "follow_up_prompts" not in trace.metadata
+
+
+def test_sub_agents_at_the_same_time_in_the_same_file_are_told_apart(rig: Rig) -> None:
+    """A record belongs to the sub-agent of its parent, and a sub-agent to the call with the same prompt."""
+    talk = Talk().user("go")
+    talk.says(use("t1", "Task", {"prompt": "A"}), use("t2", "Task", {"prompt": "B", "subagent_type": "critic"}))
+    side = {"isSidechain": True}
+    talk.user("B", **side, parentUuid=None).user("A", **side, parentUuid=None)
+    talk.says(use("b1"), id="s1", **side, parentUuid="u3").says(use("a1", "Read"), id="s2", **side, parentUuid="u4")
+    talk.result("a1", "x", **side, parentUuid="u6").result("b1", "x", **side, parentUuid="u5")
+    talk.says(text("A is done"), id="s3", **side, parentUuid="u7").says(
+        text("B is done"), id="s4", **side, parentUuid="u8"
+    )
+    rig.import_(rig.write("s.jsonl", *talk.result("t1", "x").result("t2", "x").records))
+    assert [(s.step_number, s.name, s.parent_step_number, s.input) for s in rig.steps()[2:]] == [
+        (3, "subagent:critic", 2, {"prompt": "B"}), (4, "Bash", 3, {"command": "ls"}), (5, "subagent:sidechain", 1, {"prompt": "A"}),
+        (6, "Read", 5, {"command": "ls"}), (7, "assistant_message", 5, {}), (8, "assistant_message", 3, {}),
+    ]  # fmt: skip
+
+
+def test_a_call_to_which_a_person_said_no_is_told_by_the_client_and_not_by_what_it_printed(rig: Rig) -> None:
+    said = "The user doesn't want to proceed with this tool use."
+    talk = Talk().user("go").says(use("t1"), use("t2"))
+    talk.result("t1", said, is_error=True, toolUseResult="User rejected tool use")
+    talk.result("t2", said, is_error=True, toolUseResult=f"Error: {said}")
+    rig.import_(rig.write("s.jsonl", *talk.records))
+    refused, printed = rig.steps()
+    assert refused.metadata["blocked"] is True and refused.metadata["permission"]["source"] == "user"
+    assert "blocked" not in printed.metadata and printed.error == said
+
+
+def test_calls_that_the_provider_runs_itself(rig: Rig) -> None:
+    talk = Talk().user("go").says(
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"type": "web_search_result", "url": "http://a.example"}]},
+        {"type": "server_tool_use", "id": "s2", "name": "web_fetch", "input": {}},
+        {"type": "web_fetch_tool_result", "tool_use_id": "s2", "content": {"type": "web_fetch_tool_error", "error_code": "unavailable"}},
+        {"type": "mcp_tool_use", "id": "s3", "name": "ask", "input": {}},
+        {"type": "mcp_tool_result", "tool_use_id": "s3", "is_error": True, "content": [text("no")]},
+        {"type": "mcp_tool_result", "tool_use_id": "nobody's", "content": [text("no")]},
+    )  # fmt: skip
+    ran = rig.import_(rig.write("s.jsonl", *talk.records))
+    assert [(s.step_type, s.name, s.error, s.metadata["server"]) for s in rig.steps()] == [
+        ("retrieval", "web_search", None, True), ("retrieval", "web_fetch", "unavailable", True), ("tool_call", "ask", "no", True),
+    ]  # fmt: skip
+    assert "http://a.example" in str(rig.steps()[0].output)
+    assert ran.file["records"]["imported"] == 7 and ran.file["records"]["skipped"] == 1
+    assert coverage.measure(explicit(str(rig.data)), paths=[str(rig.files)]) == []  # no hook is asked for them
+
+
+def test_a_request_that_failed_is_an_error(rig: Rig) -> None:
+    talk = Talk().user("go").says(text("API Error: 529"), isApiErrorMessage=True).says(text("fine"), id="m2")
+    rig.import_(rig.write("s.jsonl", *talk.records))
+    assert [s.error for s in rig.steps()] == ["API Error: 529", None]
+
+
+def test_what_messages_of_the_oldest_clients_cost(rig: Rig) -> None:
+    talk = Talk().user("go").says(text("a"), use("t1"), costUSD=0.25).says(text("b"), id="m2", costUSD=0.5)
+    talk.says(text("c"), id="m3", costUSD="x").says(text("d"), id="m4", costUSD=-1).says(
+        text("e"), id="m5", costUSD=1e30
+    )
+    rig.import_(rig.write("s.jsonl", *talk.records))
+    assert rig.trace().total_cost_usd == 0.75
 
 
 def test_a_sub_agents_file_alone_is_a_run_of_its_own(rig: Rig) -> None:
