@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from guardhook.intake import records
 from guardhook.intake.import_steps import flatten, number
+from guardhook.intake.imports import ImportFailed
 from guardhook.store.instants import iso_ms
 from guardhook.store.recorded import structured
 
+DOCUMENT = re.compile(rb'\s*\{\s*"session"\s*:\s*\{')
+_ITEMS = re.compile(r'\s*,\s*"items"\s*:\s*\[')
+_DOCUMENT_HEAD = 4096
+_DOCUMENT_BYTES = 64 << 20
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
 ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
 # What the client answers itself, to a call that it starts nothing for.
 REFUSED = ("unsupported call: ", "unsupported custom tool call: ", "failed to parse function arguments: ")
+# All that the output of a call is that a person did not let run; a command's own output never stands alone.
+REJECTED = ("exec command rejected by user", "patch rejected by user")
 DENIED = ("Command blocked by PreToolUse hook", "Tool call blocked by PreToolUse hook")
 _WRAPPERS = ("response_item", "event_msg", "")
 _RECENT = 256
@@ -91,6 +101,29 @@ class Record(Item):
 
 
 DECODER = records.Decoder(Record)
+
+
+def lines(fd: int) -> Iterator[tuple[int, bytes | None]]:
+    """(number, record) of a rollout, as `records.lines`; of the one JSON document that the first clients wrote, the session and its items.
+
+    What is no JSON any more of a document that was cut off is given as its last record. Raises ImportFailed, OSError.
+    """
+    if DOCUMENT.match(records.beginning(fd, _DOCUMENT_HEAD)) is None:
+        for number_, raw, _ in records.lines(fd):
+            yield number_, raw
+        return
+    size = os.fstat(fd).st_size
+    if size > _DOCUMENT_BYTES:
+        raise ImportFailed(f"one JSON document of more than {_DOCUMENT_BYTES >> 20} MiB")
+    text = records.beginning(fd, size).decode("utf-8", "replace")
+    session, broken = records.elements(text, text.index(":") + 1, 1)
+    for raw in session:
+        yield 1, b'{"type":"session_meta","payload":%b}' % raw
+    opened = None if broken is None else _ITEMS.match(text, broken)
+    items, broken = ([], broken) if opened is None else records.elements(text, opened.end())
+    yield from enumerate(items, 2)
+    if broken is not None:
+        yield len(items) + 2, text[broken : broken + 80].encode("utf-8", "replace") or b"{"
 
 
 def unwrap(record: Record) -> tuple[str, Item]:
@@ -183,6 +216,8 @@ def failure(output: object) -> str | None:
     head = said.lstrip()
     if head.startswith(("Script failed", "Script error", *DENIED, *REFUSED)):
         return said[:_ERROR_CHARS]
+    if said in REJECTED:
+        return said
     found = output if isinstance(output, dict) else structured(output)
     if not isinstance(found, dict):
         return None

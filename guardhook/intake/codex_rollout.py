@@ -16,14 +16,17 @@ from guardhook.intake.codex_records import (
     CALLS,
     DECODER,
     DENIED,
+    DOCUMENT,
     ENDS,
     OUTPUTS,
+    REJECTED,
     Item,
     Ran,
     Record,
     Tokens,
     Twice,
     failure,
+    lines,
     stamp_of,
     turn,
     unwrap,
@@ -41,10 +44,12 @@ _RAN_MOST = 1_000
 
 
 def detect(path: str, head: bytes) -> bool:
-    """Records that name a kind of theirs, or the bare head of the oldest ones."""
+    """Records that name a kind of theirs, the bare head of old ones, or the one document of the first clients."""
     if b'"projectHash"' in head[:2048]:
         return False
-    return _KINDS.search(head[:16_384]) is not None or _OLDEST.match(head) is not None
+    if _KINDS.search(head[:16_384]) is not None or _OLDEST.match(head) is not None:
+        return True
+    return DOCUMENT.match(head) is not None and b'"instructions"' in head
 
 
 def files(path: str) -> list[str]:
@@ -102,7 +107,7 @@ class _First:
         clock = Steps(Counts())
         twice = Twice()
         met = False
-        for _, raw, _ in records.lines(fd):
+        for _, raw in lines(fd):
             record = None if raw is None else DECODER.decode(raw)[0]
             if record is None:
                 continue
@@ -145,7 +150,7 @@ class _Rollout:
         self.held: Event | None = None
 
     def events(self, fd: int) -> Iterator[Event]:
-        for line, raw, _ in records.lines(fd):
+        for line, raw in lines(fd):
             self.counts.read += 1
             self.counts.bytes += 0 if raw is None else len(raw) + 1
             if raw is None:
@@ -302,6 +307,9 @@ class _Rollout:
         text = flatten(item.output)
         if text.lstrip().startswith(DENIED):
             metadata["blocked"] = True
+        elif text in REJECTED:
+            metadata["blocked"] = True
+            metadata["permission"] = {"decision": "reject", "source": "user"}
         self.scripts = [s for s in self.scripts if s[0] != call]
         yield self.steps.result(call, stamp, {"output": text}, error, metadata)
 

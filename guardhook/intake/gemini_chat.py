@@ -17,6 +17,8 @@ from guardhook.intake.imports import Counts, Event, Identity, Run
 
 NAME = "gemini-chat"
 VERSION = "1"
+# What the client says of a call that a person did not let run; of those that it gave up for another reason it says something else.
+_SAID_NO = ("[Operation Cancelled] Reason: User denied execution", "[Operation Cancelled] User denied execution")
 _BLOCKED = ("Tool execution blocked", "Tool execution denied")
 
 
@@ -182,6 +184,9 @@ class _Reader:
             error = text or "tool failed"
             if text.startswith(_BLOCKED):
                 metadata["blocked"] = True
+            elif call.status == "cancelled" and text.startswith(_SAID_NO):
+                metadata["blocked"] = True
+                metadata["permission"] = {"decision": "reject", "source": "user"}
         if call.agentId is not None:
             metadata["started_agent"] = call.agentId
             kind = call.args.get("agent_name") if isinstance(call.args, dict) else None

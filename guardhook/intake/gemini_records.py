@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,6 +81,8 @@ class _Document(msgspec.Struct):
     kind: str | None = None
 
 
+_MESSAGES = re.compile(r'"messages"\s*:\s*\[')
+_TEXTS = re.compile(r'"(sessionId|startTime|projectHash)"\s*:\s*"([^"\\]{1,200})"')
 _TYPES = ("user", "gemini", "info", "error", "warning")
 HEADS = records.Decoder(_Head)
 MESSAGES = records.Decoder(Message)
@@ -207,9 +210,33 @@ class Chat:
                 return _arrays.decode(text)
             found = _documents.decode(text)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
+            return self._before_damage(text.decode("utf-8", "replace"))
         self.session, self.began, self.hash = found.sessionId, found.startTime, found.projectHash
         return found.messages
+
+    def _before_damage(self, text: str) -> list[msgspec.Raw] | None:
+        """The whole records of a document that was cut off, or is broken further on; None when these are lines."""
+        if "\n" in text and text.partition("\n")[0].strip() not in ("{", "["):
+            return None
+        start = 1 if text[:1] == "[" else -1
+        if start < 0:
+            opened = _MESSAGES.search(text)
+            if opened is None:
+                return None
+            start = opened.end()
+            for name, value in _TEXTS.findall(text[: opened.start()]):
+                if name == "sessionId":
+                    self.session = self.session or value
+                elif name == "startTime":
+                    self.began = self.began or value
+                else:
+                    self.hash = self.hash or value
+        found, broken = records.elements(text, start)
+        if broken is not None:
+            self.counts.read += 1
+            line = text.count("\n", 0, broken) + 1
+            self.counts.bad(self.name, line, f"the document is JSON no longer, or cut off, after {len(found)} whole records")  # fmt: skip
+        return [msgspec.Raw(raw) for raw in found]
 
     def messages(self, *, silent: bool = False) -> Iterator[Message]:
         """The messages as they last stood; `rewound_now` says of the current one whether it was taken back. silent: problems were told before."""

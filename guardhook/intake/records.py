@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from guardhook.store.lines import clean
 LINE_BYTES = 64 << 20
 _CHUNK = 1 << 20
 _BOM = b"\xef\xbb\xbf"
+_BETWEEN = frozenset(" \t\r\n,")
+_scan = json.JSONDecoder(strict=False).raw_decode
 _BLANK = b" \t\r\n\0"  # a file system that lost its power leaves NULs
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -104,6 +107,31 @@ def line_at(fd: int, offset: int) -> bytes:
         if feed:
             break
     return _stripped(b"".join(parts), offset)
+
+
+def elements(text: str, at: int, most: int = 1 << 30) -> tuple[list[bytes], int | None]:
+    """The elements of a JSON list, as they stand, from the place behind its bracket; and where the text is JSON no longer (or `most` end), None when the list has an end.
+
+    For documents that were cut off: what stands before the damage is of use.
+    """
+    found: list[bytes] = []
+    while len(found) < most:
+        at = _between(text, at)
+        if text[at : at + 1] == "]":
+            return found, None
+        try:
+            _, end = _scan(text, at)
+        except (ValueError, RecursionError):
+            return found, at
+        found.append(text[at:end].encode("utf-8", "replace"))
+        at = end
+    return found, at
+
+
+def _between(text: str, at: int) -> int:
+    while text[at : at + 1] in _BETWEEN and at < len(text):
+        at += 1
+    return at
 
 
 class Decoder(Generic[S]):

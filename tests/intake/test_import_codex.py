@@ -125,6 +125,49 @@ def test_the_oldest_records_have_no_wrapper(rig: Rig) -> None:
     assert step.name == "local_shell" and step.output == {"output": "a\nb"}
 
 
+def first_client() -> dict[str, object]:
+    """What the first clients wrote: one JSON document."""
+    return {
+        "session": {"timestamp": "2025-04-20T10:00:00.000Z", "id": SESSION, "instructions": ""},
+        "items": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "list [\"files\"]"}]},
+            {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": '{"command": ["ls"]}'},
+            {"type": "function_call_output", "call_id": "c1", "output": '{"output": "a", "metadata": {"exit_code": 2}}'},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]},
+        ],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_one_document_of_the_first_clients(rig: Rig, indent: int | None) -> None:
+    (rig.files / "rollout-2025-04-20-x.json").write_text(json.dumps(first_client(), indent=indent))
+    found = rig.import_(rig.files).file
+    assert found["records"]["read"] == found["records"]["imported"] == 5
+    trace = rig.trace()
+    assert trace.session_id == SESSION and trace.started_at == "2025-04-20T10:00:00.000Z"
+    assert trace.input == {"prompt": 'list ["files"]'} and trace.output == {"text": "done"}
+    assert [(s.name, s.error) for s in rig.steps()] == [("shell", "exited with code 2"), ("assistant_message", None)]
+
+
+@pytest.mark.parametrize("cut", ["items", '"shell"', '"output_text"'])
+def test_a_document_that_was_cut_off_keeps_what_is_whole(rig: Rig, cut: str) -> None:
+    whole = json.dumps(first_client())
+    path = rig.files / "rollout-x.json"
+    path.write_text(whole[: whole.index(cut) + 3])
+    records = rig.import_(path).file["records"]
+    kept = {"items": 0, '"shell"': 1, '"output_text"': 3}[cut]
+    assert (records["imported"], records["malformed"]) == (1 + kept, 1)
+    assert len(rig.traces()) == bool(kept) and len(rig.steps() if kept else []) == kept // 3
+
+
+def test_a_command_to_which_a_person_said_no(rig: Rig) -> None:
+    said = "exec command rejected by user"
+    rig.import_(rig.write("rollout-x.jsonl", *records(message("user", "go"), call("c1"), output("c1", said), call("c2"), output("c2", f"Output:\n{said}"))))  # fmt: skip
+    refused, printed = rig.steps()
+    assert refused.error == said and refused.metadata["blocked"] is True and refused.metadata["permission"]["source"] == "user"  # fmt: skip
+    assert printed.error is None and "blocked" not in printed.metadata
+
+
 @pytest.mark.parametrize(
     ("said", "error"),
     [

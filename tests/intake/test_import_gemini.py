@@ -130,6 +130,28 @@ def test_a_document_of_an_older_client(rig: Rig) -> None:
     assert trace.session_id == SESSION and trace.input == {"prompt": "go"} and trace.output == {"text": "done"}
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_document_that_was_cut_off_keeps_what_is_whole(rig: Rig, indent: int | None, listed: bool) -> None:
+    head = {k: v for k, v in HEAD.items() if k != "lastUpdated"}
+    told = [user("u", "go"), gemini("a", "half [way"), gemini("b", "never said")]
+    whole = json.dumps([head, *told] if listed else {**head, "messages": told}, indent=indent)
+    path = rig.files / "session-old.json"
+    path.write_text(whole[: whole.index("never")])
+    found = rig.import_(path).file
+    assert (found["records"]["imported"], found["records"]["malformed"]) == (2 + listed, 1)
+    assert [p["reason"] for p in found["problems"]] == [f"the document is JSON no longer, or cut off, after {2 + listed} whole records"]  # fmt: skip
+    trace = rig.trace()
+    assert trace.session_id == SESSION and trace.input == {"prompt": "go"} and trace.output == {"text": "half [way"}
+
+
+def test_a_call_to_which_a_person_said_no(rig: Rig) -> None:
+    no, gone = "[Operation Cancelled] Reason: User denied execution.", "[Operation Cancelled] Reason: User cancelled operation"  # fmt: skip
+    calls = [tool("t1", no, "cancelled"), tool("t2", gone, "cancelled"), tool("t3", no, "error")]
+    rig.import_(rig.write("session-1.jsonl", HEAD, user("u", "go"), gemini("a", "", *calls)))
+    assert [(s.error, s.metadata.get("blocked")) for s in rig.steps()] == [(no, True), (gone, None), (no, None)]
+
+
 def test_the_project_is_known_where_the_client_wrote_it_down(rig: Rig) -> None:
     root = "/home/dev/project"
     for number, told in enumerate((root, "/somewhere/else")):
