@@ -5,7 +5,6 @@ JSON: `{"ok": true, "folder", "created": [path], "kept": [path]}`.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator
 
@@ -14,6 +13,7 @@ import click
 from guardhook.commands import reading
 from guardhook.commands.output import emit, fail
 from guardhook.commands.reading import project_root
+from guardhook.core import atomic
 from guardhook.policy.settings import FILE, KEYS, Key
 
 FOLDER = ".guardhook"
@@ -83,18 +83,7 @@ def _file(path: str, text: str, force: bool) -> bool:
             raise OSError(0, "is there already, and no plain file", path)
         if not force:
             return False
-    temporary = f"{path}.{os.getpid()}.tmp"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    atomic.replace(path, text.encode("utf-8"))
     return True
 
 

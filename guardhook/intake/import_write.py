@@ -7,7 +7,6 @@ A file is written aside and put in its place with one rename; replacing one rais
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -90,8 +89,13 @@ class Writer:
             self._fds.append(self._folder)
             lock = files.open_file(_LOCK, self._folder, os.O_RDWR, create=True)
             self._fds.append(lock)
-            _wait(lock, self._journal)
+            files.lock(lock, time.monotonic() + LOCK_SECONDS, "another import is running")
             self._sweep()
+        except TimeoutError:
+            self.close()
+            raise Locked(
+                f"another import into {self._journal} is running; try again when it is done", self._journal
+            ) from None
         except OSError as error:
             self.close()
             raise Unusable(f"{self._journal}: {error.strerror or error}", self._journal) from None
@@ -182,18 +186,6 @@ class Pending:
 
     def discard(self) -> None:
         self._writer._discard(self._temporary)
-
-
-def _wait(lock: int, journal: str) -> None:
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                raise Locked(f"another import into {journal} is running; try again when it is done", journal) from None
-            time.sleep(0.05)
 
 
 def known(journal: str) -> dict[str, Origin]:

@@ -112,7 +112,7 @@ class Log:
             if self._fd < 0:
                 raise AuditError(None, "the audit file is closed")
             fd = self._fd
-            _lock(fd, deadline)
+            files.lock(fd, deadline, "the audit file is locked")
             try:
                 status = posix.fstat(fd)
                 if status.st_nlink != 1:
@@ -156,20 +156,6 @@ def _private(fd: int, path: str) -> None:
     """Raises AuditError while others can reach it: some file systems take a chmod and ignore it."""
     if posix.fstat(fd).st_mode & 0o007:
         raise AuditError(None, f"{path}: everybody can reach it, and that can't be changed here")
-
-
-def _lock(fd: int, deadline: float) -> None:
-    pause = 0.001
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError(None, "the audit file is locked") from None
-            time.sleep(min(pause, left))
-            pause = min(pause * 2, 0.5)
 
 
 def last_hash(fd: int, size: int) -> str:

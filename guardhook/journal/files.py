@@ -9,7 +9,9 @@ they have some; what the owner made read-only stays so.
 from __future__ import annotations
 
 import errno
+import fcntl
 import posix
+import time
 
 _FOLDER = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW | posix.O_CLOEXEC
 _FILE = posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
@@ -112,3 +114,18 @@ def check(status: posix.stat_result, name: str) -> None:
         raise Unsafe(errno.EPERM, "the file belongs to another user", name)
     if status.st_nlink > 1:
         raise Unsafe(errno.EMLINK, "the file has more than one name", name)
+
+
+def lock(fd: int, deadline: float, said: str) -> None:
+    """Takes the lock on an opened file, asking again in short intervals. Raises TimeoutError with these words at the deadline (a time.monotonic value)."""
+    pause = 0.0002
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(errno.ETIMEDOUT, said) from None
+            time.sleep(min(pause, left))
+            pause = min(pause * 1.5, 0.004)

@@ -8,7 +8,6 @@ that stores are made anew.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import time
@@ -138,7 +137,7 @@ class Redactor:
             with _folder(self._journal, read.IMPORTS) as folder:
                 fd = files.open_file(_IMPORTS_LOCK, folder, os.O_RDWR, create=True)
                 try:
-                    _flock(fd, deadline)
+                    files.lock(fd, deadline, "the journal is locked")
                     yield None
                 finally:
                     os.close(fd)
@@ -318,17 +317,6 @@ def _marks(old: bytes, new: bytes) -> Counter[str]:
 def _save(held: write.Session) -> None:
     os.pwrite(held._lock, write.render_head(held.head), 0)
     os.fsync(held._lock)
-
-
-def _flock(fd: int, deadline: float) -> None:
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise TimeoutError from None
-            time.sleep(0.01)
 
 
 @contextlib.contextmanager

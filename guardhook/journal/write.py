@@ -12,7 +12,6 @@ waits in `<data>/spool/<key>/` and the next writers take it in. Nothing is synce
 
 from __future__ import annotations
 
-import fcntl
 import posix
 import time
 from _blake2 import blake2b
@@ -247,7 +246,7 @@ class Session:
         while True:
             fd = files.open_file(self.name, heads, posix.O_RDWR, create=True)
             self._fds.append(fd)
-            _flock(fd, deadline)
+            files.lock(fd, deadline, "the journal is locked")
             # Whoever removes a head does it under the lock: a head without a name is not the session's any more.
             if posix.fstat(fd).st_nlink == 1:
                 break
@@ -377,21 +376,6 @@ def _waiting(journal_dir: str, name: str) -> str | None:
     except OSError:
         return None
     return path
-
-
-def _flock(fd: int, deadline: float) -> None:
-    """Takes the lock, asking again in short intervals. Raises TimeoutError at the deadline (a time.monotonic value)."""
-    pause = 0.0002
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError(None, "the journal is locked") from None
-            time.sleep(min(pause, left))
-            pause = min(pause * 1.5, 0.004)
 
 
 def _write_all(fd: int, data: bytes, size: int) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import marshal
 import os
 import pwd
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
+from guardhook.core import atomic
 from guardhook.core.folders import Folders
 from guardhook.policy import check, compiled, index, load, trust
 from guardhook.policy.load import Found, Loaded
@@ -70,22 +69,11 @@ def project_without(folders: Folders, root: str, why: str) -> Result:
 
 def write(result: Result) -> None:
     """Puts the compiled file in place: private folder, lock, temporary file, rename. Raises CompileError."""
-    folder, _, name = result.path.rpartition("/")
+    folder = result.path.rpartition("/")[0]
     try:
         _private(folder)
-        with _locked(folder):
-            temporary = f"{folder}/.{name}.{os.getpid()}"
-            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            try:
-                with os.fdopen(fd, "wb") as stream:
-                    stream.write(result.blob)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                os.rename(temporary, result.path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
-                raise
+        with atomic.locked(f"{folder}/.lock", LOCK_SECONDS):
+            atomic.replace(result.path, result.blob)
             _sync(folder)
     except OSError as error:
         raise CompileError(
@@ -105,24 +93,6 @@ def _private(folder: str) -> None:
             raise PermissionError(1, "belongs to another user", path)
         if info.st_mode & 0o077:
             os.chmod(path, 0o700)
-
-
-@contextlib.contextmanager
-def _locked(folder: str) -> Iterator[None]:
-    fd = os.open(f"{folder}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        deadline = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise TimeoutError(110, "another compiler holds the lock", f"{folder}/.lock") from None
-                time.sleep(0.01)
-        yield
-    finally:
-        os.close(fd)
 
 
 def _sync(folder: str) -> None:

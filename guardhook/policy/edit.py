@@ -7,10 +7,8 @@ Switching a shipped policy writes `<config>/overrides.toml`. System and project 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import stat
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +16,7 @@ import msgspec
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from guardhook.core import atomic
 from guardhook.core.folders import Folders
 from guardhook.policy import check, load
 from guardhook.policy.compile import policy_id
@@ -251,25 +250,12 @@ def replace(path: str, text: bytes, mode: int | None = None) -> None:
     """Puts a new text in a file's place, whole or not at all. mode None keeps the file's own. Raises EditError."""
     # A file that is a link (kept with other settings, say) stays one.
     target = os.path.realpath(path)
-    folder = os.path.dirname(target)
-    temporary = f"{folder}/.{os.path.basename(target)}.{os.getpid()}"
     try:
         try:
             mode = stat.S_IMODE(os.stat(target).st_mode) if mode is None else mode
         except FileNotFoundError:
             mode = 0o600
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            with os.fdopen(fd, "wb") as stream:
-                os.fchmod(stream.fileno(), mode)
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.rename(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        atomic.replace(target, text, mode)
     except OSError as error:
         raise EditError(f"{path}: can't be written: {error.strerror}", 1) from None
 
@@ -277,22 +263,13 @@ def replace(path: str, text: bytes, mode: int | None = None) -> None:
 @contextlib.contextmanager
 def editing(folders: Folders) -> Iterator[None]:
     """Keeps other editors out; makes the user's folder."""
-    try:
-        for folder in (folders.config, folders.user_policies):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-        fd = os.open(f"{folders.config}/.edit.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise EditError(f"{error.filename or folders.config}: can't be written: {error.strerror}", 1) from None
-    try:
-        deadline = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise EditError("another guardhook is editing the policies; try again", 1) from None
-                time.sleep(0.01)
+    with contextlib.ExitStack() as held:
+        try:
+            for folder in (folders.config, folders.user_policies):
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+            held.enter_context(atomic.locked(f"{folders.config}/.edit.lock", LOCK_SECONDS))
+        except TimeoutError:
+            raise EditError("another guardhook is editing the policies; try again", 1) from None
+        except OSError as error:
+            raise EditError(f"{error.filename or folders.config}: can't be written: {error.strerror}", 1) from None
         yield
-    finally:
-        os.close(fd)

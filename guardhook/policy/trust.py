@@ -11,22 +11,22 @@ It is believed only as a plain file of this user or root that nobody else may re
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
-import secrets
 import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from guardhook.core import atomic
 from guardhook.core.folders import Folders
 from guardhook.policy import compiled
 from guardhook.policy.sources import SourceError, Sources
 
 FILE = "trusted"
 _MOST_BYTES = 8 * 1024 * 1024
+LOCK_SECONDS = 10.0
 
 
 class TrustError(Exception):
@@ -162,24 +162,9 @@ def _change(folders: Folders, edit: Callable[[dict[str, dict[str, object]]], obj
         info = os.lstat(folders.data)
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
             raise TrustError(f"{folders.data} is not a folder of your own that nobody else may write to")
-        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with atomic.locked(f"{path}.lock", LOCK_SECONDS):
             known = load(folders)
             edit(known)
-            temporary = f"{folders.data}/.{FILE}.{secrets.token_hex(8)}"
-            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            try:
-                with os.fdopen(fd, "w") as stream:
-                    json.dump({"v": 1, "projects": known}, stream, indent=1, sort_keys=True)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                os.rename(temporary, path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
-                raise
-        finally:
-            os.close(lock)
+            atomic.replace(path, json.dumps({"v": 1, "projects": known}, indent=1, sort_keys=True).encode("utf-8"))
     except OSError as error:
         raise TrustError(f"{error.filename or path}: {error.strerror}; make the folder writable for yourself") from None
