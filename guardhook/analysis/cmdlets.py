@@ -6,7 +6,7 @@ from guardhook.analysis.call import Call
 from guardhook.analysis.nodes import HOLE, STAR
 from guardhook.analysis.values import EMPTY, UNKNOWN, Val
 
-_VALUED = frozenset(("-path", "-literalpath", "-destination", "-filepath", "-value", "-itemtype", "-name", "-uri", "-outfile", "-method", "-body", "-infile", "-headers", "-command", "-argumentlist", "-scriptblock", "-id", "-processname", "-filter", "-include", "-exclude", "-encoding", "-newname", "-executionpolicy", "-scope", "-computername", "-verb", "-workingdirectory", "-target", "-credential", "-stream", "-erroraction", "-number", "-driveletter", "-type", "-propertytype", "-inputobject", "-proxy", "-timeoutsec", "-session"))  # fmt: skip
+_VALUED = frozenset(("-path", "-literalpath", "-destination", "-filepath", "-value", "-itemtype", "-name", "-uri", "-source", "-outfile", "-method", "-body", "-infile", "-headers", "-command", "-argumentlist", "-scriptblock", "-id", "-processname", "-filter", "-include", "-exclude", "-encoding", "-newname", "-executionpolicy", "-scope", "-computername", "-verb", "-workingdirectory", "-target", "-credential", "-stream", "-erroraction", "-number", "-driveletter", "-type", "-propertytype", "-inputobject", "-proxy", "-timeoutsec", "-session"))  # fmt: skip
 
 
 _PATHS = ("-path", "-literalpath", "-filepath", "-lp", "-pspath")
@@ -142,7 +142,7 @@ def _read(call: Call, a: Arguments) -> Val:
 def _web(call: Call, a: Arguments) -> Val:
     from guardhook.analysis.programs.network import connect
 
-    url = a.values.get("-uri") or (a.rest[0] if a.rest else None)
+    url = a.values.get("-uri") or a.values.get("-source") or (a.rest[0] if a.rest else None)
     if url is None:
         return UNKNOWN
     sent = [a.values[k] for k in ("-body",) if k in a.values]
@@ -151,6 +151,8 @@ def _web(call: Call, a: Arguments) -> Val:
     connect(call, url, sent)
     fetched = Val(HOLE, frozenset(("network",)), url.shown)
     out = a.values.get("-outfile")
+    if call.name == "start-bitstransfer":
+        out = a.values.get("-destination") or (a.rest[1] if len(a.rest) > 1 else None)
     if out is not None:
         place = call.change("write", path_of(out.text), ("download", "truncate"))
         call.walker.files[place.text] = fetched
@@ -201,13 +203,26 @@ def _location(call: Call, a: Arguments) -> Val:
 
 def _list(call: Call, a: Arguments) -> Val:
     root = (a.paths() or [Val(".")])[0]
-    return Val(root.text.rstrip("/") + "/" + STAR, frozenset(("listing",)))
+    if root.text.lower().rstrip(":/") == "env":
+        call.emit("read", ("environment",), detail="all environment variables")
+        return Val(HOLE, frozenset(("environment",)), "the environment")
+    names = a.values.get("-filter") or a.values.get("-include") or (a.rest[1] if len(a.paths()) > 1 else None)
+    folder = root.text.rstrip("/") + "/" + (STAR + "/" if "-recurse" in a.given and names is not None else "")
+    found = [v.text.strip() for v in _commas(names)] if names is not None else [STAR]
+    if names is None and STAR in root.text:
+        return Val("\n".join(v.text for v in a.paths()), frozenset(("listing",)))
+    return Val("\n".join(folder + name for name in found), frozenset(("listing",)))
+
+
+def printed(value: Val) -> Val:
+    """A value that a command prints: a credential in it is noted when the text reaches nobody else."""
+    return Val(value.text, value.taint | {"echoed"}, value.origin) if "env-secret" in value.taint else value
 
 
 def _output(call: Call, a: Arguments) -> Val:
     from guardhook.analysis.call import joined
 
-    return joined(a.rest)
+    return printed(joined(a.rest))
 
 
 def _through(call: Call, a: Arguments) -> Val:

@@ -128,7 +128,7 @@ def _command(walker: Walker, text: str, state: State, shell: str) -> None:
     if shell == "powershell":
         from guardhook.analysis.powershell import walk
 
-        walk(walker, clean(text), state)
+        _note_printed(walker, walk(walker, clean(text), state))
         return
     shell_command(walker, clean(text), state)
 
@@ -154,6 +154,11 @@ def shell_command(walker: Walker, text: str, state: State) -> None:
         walker.run_value(value, then.fork(), None, span, "trap")
     walker.traps.clear()
     walker.via = ()
+    _note_printed(walker, out)
+
+
+def _note_printed(walker: Walker, out: Val) -> None:
+    """What the whole command prints goes to whoever gave it: credentials of the environment shouldn't."""
     if {"echoed", "env-secret"} <= out.taint:
         walker.emit("read", flags=frozenset(("environment", "secret-variable")), detail=f"prints {out.origin}")
 

@@ -7,10 +7,11 @@ are followed where their value is constant.
 from __future__ import annotations
 
 from guardhook.analysis.call import Call
-from guardhook.analysis.cmdlets import CMDLETS, Arguments, Item, path_of
+from guardhook.analysis.cmdlets import CMDLETS, Arguments, Item, path_of, printed
 from guardhook.analysis.decode import base64_text
 from guardhook.analysis.nodes import HOLE, STAR, Unparsable
-from guardhook.analysis.values import EMPTY, NONE, UNKNOWN, State, Val
+from guardhook.analysis.powershell_text import KEYWORDS, Piece, matching, statements
+from guardhook.analysis.values import EMPTY, NONE, UNKNOWN, State, Val, concat
 from guardhook.analysis.walk import Walker
 from guardhook.core import limits
 
@@ -21,7 +22,9 @@ _ALIASES = {
     "kill": "stop-process", "cd": "set-location", "sl": "set-location", "chdir": "set-location", "pushd": "push-location", "popd": "pop-location", "gci": "get-childitem", "ls": "get-childitem", "dir": "get-childitem", "echo": "write-output", "write": "write-output",
     "sal": "set-alias", "nal": "set-alias", "pwd": "get-location", "gl": "get-location", "foreach": "foreach-object", "%": "foreach-object", "where": "where-object", "?": "where-object", "sasv": "start-service", "spsv": "stop-service", "sp": "set-itemproperty", "clear-recyclebin": "clear-recyclebin", "tee": "tee-object", "gp": "get-itemproperty",
 }  # fmt: skip
-_CONTROL = frozenset(("if", "else", "elseif", "while", "for", "do", "try", "catch", "finally", "function", "switch", "return", "param", "process", "begin", "end", "until", "in", "throw", "filter", "exit"))  # fmt: skip
+
+
+_PLACES = frozenset(("fullname", "pspath", "path", "name"))
 
 
 def program(call: Call) -> Val:
@@ -105,96 +108,15 @@ def walk(walker: Walker, text: str, state: State) -> Val:
     walker.depth += 1
     if walker.depth > limits.COMMAND_NESTING // 2:
         raise Unparsable(f"nested deeper than {limits.COMMAND_NESTING // 2} levels", cap=True)
-    out: Val = EMPTY
-    for pipeline in _statements(text):
+    outputs: list[Val] = []
+    for pipeline in statements(text):
         stdin: Val | None = None
         for element in pipeline:
-            out = _element(walker, element, state, stdin)
-            stdin = out
+            stdin = _element(walker, element, state, stdin)
+        if stdin is not None and stdin is not EMPTY:
+            outputs.append(stdin)
     walker.depth -= 1
-    return out
-
-
-def _statements(text: str) -> list[list[list[tuple[str, str]]]]:
-    """Statements, each a list of pipeline elements, each a list of (kind, source) pieces."""
-    statements: list[list[list[tuple[str, str]]]] = []
-    pipeline: list[list[tuple[str, str]]] = []
-    words: list[tuple[str, str]] = []
-    i, n = 0, len(text)
-    while i <= n:
-        c = text[i] if i < n else "\n"
-        if c in "\n;|&" and not (c == "&" and not words):
-            if words:
-                pipeline.append(words)
-                words = []
-            if c == "|" and text[i + 1 : i + 2] != "|":
-                i += 1
-                continue
-            if pipeline:
-                statements.append(pipeline)
-                pipeline = []
-            i += 2 if text[i : i + 2] in ("&&", "||") else 1
-        elif c in " \t\r&":
-            i += 1
-        elif c == "#":
-            end = text.find("\n", i)
-            i = n if end < 0 else end
-        elif c == "`" and text.startswith("\n", i + 1):
-            i += 2
-        elif c in "{(" or text.startswith(("$(", "@(", "@{"), i):
-            start = i + (1 if c in "$@" else 0)
-            end = _matching(text, start)
-            words.append(("block" if text[start] == "{" else "group", text[start + 1 : end]))
-            i = end + 1
-        elif c in "})":
-            i += 1
-        else:
-            end = _word_end(text, i)
-            words.append(("word", text[i:end]))
-            i = max(end, i + 1)
-    return statements
-
-
-def _matching(text: str, i: int) -> int:
-    opening = text[i]
-    closing = {"{": "}", "(": ")"}[opening]
-    depth = 0
-    n = len(text)
-    while i < n:
-        c = text[i]
-        if c in "'\"":
-            end = text.find(c, i + 1)
-            i = n if end < 0 else end
-        elif c == "`":
-            i += 1
-        elif c == opening:
-            depth += 1
-        elif c == closing:
-            depth -= 1
-            if depth == 0:
-                return i
-        i += 1
-    return n
-
-
-def _word_end(text: str, i: int) -> int:
-    n = len(text)
-    while i < n:
-        c = text[i]
-        if c in " \t\r\n;|&)}" or (
-            c in "({" and text[i - 1 : i] not in ("$", ":", ".") and not text[i - 1 : i].isalnum()
-        ):
-            return i
-        if c in "'\"":
-            end = text.find(c, i + 1)
-            i = n if end < 0 else end + 1
-        elif c == "`":
-            i += 2
-        elif c in "({":
-            i = _matching(text, i) + 1
-        else:
-            i += 1
-    return n
+    return concat(outputs)
 
 
 def _value(walker: Walker, source: str, state: State) -> Val:
@@ -203,6 +125,11 @@ def _value(walker: Walker, source: str, state: State) -> Val:
     taint = NONE
     i, n = 0, len(source)
     quote = ""
+    if source.startswith(('@"', "@'")) and source.endswith(source[1] + "@"):
+        inner = source[source.find("\n") + 1 : -3]
+        if source[1] == "'":
+            return Val(inner, raw=source)
+        source, n, quote = inner, len(inner), "@"
     while i < n:
         c = source[i]
         if c == "`" and quote != "'":
@@ -214,10 +141,20 @@ def _value(walker: Walker, source: str, state: State) -> Val:
         elif c in "'\"" and not quote:
             quote = c
             i += 1
+        elif c == "+" and not quote and i and source[i - 1] in "'\")" and source[i + 1 : i + 2] in ("'", '"', "$"):
+            i += 1  # `'a'+'b'`
         elif c == "$" and quote != "'" and i + 1 < n:
             value, i = _variable(walker, source, i, state)
-            out.append(value.text)
             taint |= value.taint
+            if not quote and source[i : i + 1] == "." and source[i + 1 : i + 2].isalpha():
+                end = i + 1
+                while end < n and (source[end].isalnum() or source[end] == "_"):
+                    end += 1
+                if source[end : end + 1] != "(":
+                    # A property: those of a file that say where it lies are the file.
+                    value = value if source[i + 1 : end].lower() in _PLACES else Val(HOLE, value.taint - {"env-secret"})
+                    i = end
+            out.append(value.text)
         elif c == "*" and not quote:
             out.append(STAR)
             i += 1
@@ -229,7 +166,7 @@ def _value(walker: Walker, source: str, state: State) -> Val:
 
 def _variable(walker: Walker, source: str, i: int, state: State) -> tuple[Val, int]:
     if source.startswith("$(", i):
-        end = _matching(source, i + 1)
+        end = matching(source, i + 1)
         return walk(walker, source[i + 2 : end], state), end + 1
     if source.startswith("${", i):
         end = source.find("}", i)
@@ -249,6 +186,8 @@ def _variable(walker: Walker, source: str, i: int, state: State) -> tuple[Val, i
         return Val("C:"), i
     if lowered in ("env:temp", "env:tmp", "env:tmpdir"):
         return Val("/tmp"), i
+    if lowered == "profile" or lowered.startswith("profile."):
+        return Val(walker.home + "/.config/powershell/profile.ps1"), i
     if lowered in ("pwd", "psscriptroot"):
         return Val(walker.cwd(state) or HOLE), i
     if lowered in ("env:programfiles", "env:programdata"):
@@ -261,39 +200,104 @@ def _variable(walker: Walker, source: str, i: int, state: State) -> tuple[Val, i
     return (value if isinstance(value, Val) else UNKNOWN), i
 
 
-def _element(walker: Walker, words: list[tuple[str, str]], state: State, stdin: Val | None) -> Val:
+def _element(walker: Walker, words: list[Piece], state: State, stdin: Val | None) -> Val:
+    """One command of a pipeline, or an expression, with its redirections."""
     walker.steps += 1
     if walker.steps > 4000:
         raise Unparsable("more than 4000 steps", cap=True)
+    targets: list[tuple[Val, bool]] = []
+    while (at := next((i for i, w in enumerate(words) if w[0] == "redirect"), -1)) >= 0:
+        if at + 1 < len(words) and words[at + 1][0] == "word" and words[at + 1][1].lower() != "$null":
+            targets.append((_value(walker, words[at + 1][1], state), words[at][1] == ">>"))
+        words = words[:at] + words[at + 2 :]
+    out = _unredirected(walker, words, state, stdin) if words else EMPTY
+    for target, append in targets:
+        call = Call(walker, "powershell", [], state, None, {}, walker.base or (0, len(walker.text)), "")
+        flags = ("redirect", "append") if append else ("redirect", "truncate")
+        walker.pour(call.change("write", path_of(target.text), flags).text, out, append)
+    return EMPTY if targets else out
+
+
+def _unredirected(walker: Walker, words: list[Piece], state: State, stdin: Val | None) -> Val:
     kind, source = words[0]
     span = walker.base or (0, len(walker.text))
-    if kind == "word" and source.startswith("$") and len(words) > 1 and words[1] in (("word", "="), ("word", "+=")):
-        value = _element(walker, words[2:], state, None) if len(words) > 2 else EMPTY
-        variable = source[1:].lower()
-        state.vars["ps:" + variable] = value
-        if variable.startswith("env:"):
-            from guardhook.analysis import guard
-
-            call = Call(walker, "env", [], state, None, {source[5:]: value}, span, "")
-            guard.environment(call)
-        return value
+    called = kind == "call"
+    if called:
+        words = words[1:]
+        if not words:
+            return EMPTY
+        kind, source = words[0]
+    if kind == "word" and len(words) > 1 and words[1] in (("word", "="), ("word", "+=")) and source[0] in "$[":
+        return _assign(walker, words, state, span)
+    if kind == "hash":
+        return _table(walker, source, state)
     if kind == "block":
-        for _, inner in [w for w in words if w[0] in ("block", "group")]:
-            walk(walker, inner, state)
-        return UNKNOWN
+        return concat([walk(walker, inner, state) for piece, inner in words if piece in ("block", "group")])
     if kind == "group":
-        return _group(walker, words, state, stdin, span)
-    name = _value(walker, source, state)
-    if source.lower() in _CONTROL:
-        for piece, inner in words[1:]:
-            if piece in ("block", "group"):
-                walk(walker, inner, state)
-        rest = [w for w in words[1:] if w[0] == "word"]
-        if rest and source.lower() in ("return",):
+        value = _group(walker, words, state, stdin, span)
+        if called and "scriptblock" in source.lower():
+            return run_code(Call(walker, "powershell", [], state, stdin, {}, span, ""), value)
+        if called:
+            return _command(walker, value, _arguments(walker, words, state, span), state, stdin, span)
+        return value
+    lowered = source.lower()
+    if lowered == "foreach" and len(words) > 1 and words[1][0] == "group" and " in " in words[1][1].lower():
+        return _foreach(walker, words, state)
+    if lowered in KEYWORDS:
+        if lowered in ("return", "throw") and len(words) > 1:
             return _element(walker, words[1:], state, stdin)
-        return UNKNOWN
-    if len(words) == 1 and (source[:1] in "'\"$" or "(" in source or source[:1] == "["):
-        return _expression(walker, source, name, state, span)
+        outputs = [(piece, walk(walker, inner, state)) for piece, inner in words[1:] if piece in ("block", "group")]
+        return concat([value for piece, value in outputs if piece == "block"])
+    if not called and (source[0] in "'\"$[@" or not source.strip("0123456789.") or (len(words) == 1 and "(" in source)):
+        return _expression(walker, words, state, span)
+    name = _value(walker, source, state)
+    return _command(walker, name, _arguments(walker, words, state, span), state, stdin, span)
+
+
+def _assign(walker: Walker, words: list[Piece], state: State, span: tuple[int, int]) -> Val:
+    """`$name = …`, `[type]$name = …`."""
+    value = _element(walker, words[2:], state, None) if len(words) > 2 else EMPTY
+    variable = words[0][1].rpartition("]")[2].lstrip("$").lower()
+    if words[1][1] == "+=":
+        before = state.vars.get("ps:" + variable)
+        value = concat([before if isinstance(before, Val) else UNKNOWN, value])
+    if not variable:
+        return value
+    state.vars["ps:" + variable] = value
+    if variable.startswith("env:"):
+        from guardhook.analysis import guard
+
+        call = Call(walker, "env", [], state, None, {variable[4:].upper(): value}, span, "")
+        guard.environment(call)
+    return EMPTY
+
+
+def _table(walker: Walker, text: str, state: State) -> Val:
+    """`@{ name = value }`: only the values are expressions."""
+    values: list[Val] = []
+    for pipeline in statements(text):
+        for words in pipeline:
+            named = len(words) > 2 and words[1] == ("word", "=")
+            value = _element(walker, words[2:] if named else words[:0], state, None)
+            values.append(value)
+    return Val(HOLE, frozenset().union(*(v.taint for v in values)))
+
+
+def _foreach(walker: Walker, words: list[Piece], state: State) -> Val:
+    """`foreach ($x in …) { … }`: the body with each of a few known values."""
+    head = words[1][1]
+    at = head.lower().index(" in ")
+    items = _element(walker, pieces[0][0], state, None) if (pieces := statements(head[at + 4 :])) else UNKNOWN
+    lines = [w for w in items.text.replace(",", "\n").split("\n") if w.strip()]
+    for line in lines[:8] or [HOLE]:
+        state.vars["ps:" + head[:at].strip().lstrip("$").lower()] = Val(line.strip(), items.taint, items.origin)
+        for piece, inner in words[2:]:
+            if piece == "block":
+                walk(walker, inner, state)
+    return UNKNOWN
+
+
+def _arguments(walker: Walker, words: list[Piece], state: State, span: tuple[int, int]) -> list[Item]:
     args: list[Item] = []
     for number, (piece, inner) in enumerate(words[1:], 1):
         following = words[number + 1] if number + 1 < len(words) else ("", "")
@@ -302,17 +306,15 @@ def _element(walker: Walker, words: list[tuple[str, str]], state: State, stdin: 
             break
         if piece == "word":
             value = _value(walker, inner, state)
-            args.append(
-                Item(
-                    "parameter" if inner.startswith("-") and len(inner) > 1 and not inner[1].isdigit() else "word",
-                    value,
-                )
-            )
+            option = inner.startswith("-") and len(inner) > 1 and not inner[1].isdigit()
+            args.append(Item("parameter" if option else "word", value))
         elif piece == "group":
             args.append(Item("group", walk(walker, inner, state), inner))
-        else:
+        elif piece == "hash":
+            args.append(Item("group", _table(walker, inner, state), inner))
+        elif piece == "block":
             args.append(Item("block", UNKNOWN, inner))
-    return _command(walker, name, args, state, stdin, span)
+    return args
 
 
 def _group(walker: Walker, words: list[tuple[str, str]], state: State, stdin: Val | None, span: tuple[int, int]) -> Val:
@@ -335,12 +337,41 @@ def _group(walker: Walker, words: list[tuple[str, str]], state: State, stdin: Va
     return value
 
 
-def _expression(walker: Walker, source: str, value: Val, state: State, span: tuple[int, int]) -> Val:
+def _expression(walker: Walker, words: list[Piece], state: State, span: tuple[int, int]) -> Val:
+    """Something that starts with a variable, a string, a number or a type is no command: its value, when it is a sum of known texts."""
+    values: list[Val] = []
+    summed = True
+    for kind, source in words:
+        if kind == "word" and source in ("+", ","):
+            continue
+        if kind == "word" and (source[0] in "'\"$[@" or "(" in source):
+            if len(words) == 1 and (source[0] == '"' or source[5:].isidentifier()):
+                values.append(printed(_value(walker, source, state)))
+                continue
+            values.append(_term(walker, source, _value(walker, source, state), state, span))
+        elif kind in ("group", "block"):
+            values.append(walk(walker, source, state))
+        elif kind == "hash":
+            values.append(_table(walker, source, state))
+        elif kind == "word" and len(words) > 1:
+            summed = False
+        else:
+            values.append(_value(walker, source, state))
+    out = concat(values)
+    return out if summed else Val(HOLE, out.taint, out.origin)
+
+
+def _term(walker: Walker, source: str, value: Val, state: State, span: tuple[int, int]) -> Val:
     """`[IO.File]::Delete('x')`, `$x.Method(…)`, a string."""
     lowered = source.lower()
     call = Call(walker, "powershell", [], state, None, {}, span, "")
-    inner = source.partition("(")[2].rstrip(")")
-    first = _value(walker, inner.split(",")[0].strip(), state) if inner else EMPTY
+    at = source.find("(")
+    inner = source[at + 1 : matching(source, at)].strip() if at >= 0 else ""
+    first = EMPTY
+    if inner.startswith(("(", "$(", "[")) or inner[:1].isalpha():
+        first = walk(walker, inner, state)
+    elif inner:
+        first = _value(walker, inner.split(",")[0].strip(), state)
     if "]::" in source:
         method = lowered.partition("::")[2].partition("(")[0]
         if "file]" in lowered or "directory]" in lowered:
@@ -359,7 +390,7 @@ def _expression(walker: Walker, source: str, value: Val, state: State, span: tup
             text = base64_text(_value(walker, source.rpartition("(")[2].rstrip(")"), state).text)
             return Val(text if text is not None else HOLE, frozenset(("decoded",)), "base64")
         elif method == "create" and "scriptblock" in lowered:
-            return first
+            return run_code(call, first) if ".invoke" in lowered or lowered.endswith(")()") else first
         elif method == "start" and "process" in lowered:
             return call.run([first], "powershell")
         return UNKNOWN

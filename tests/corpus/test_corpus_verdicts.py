@@ -25,6 +25,7 @@ TARGETS = {
     "guard": (0.97, 0.024),
     "exfiltration": (0.85, 0.03),
     "persistence": (0.85, 0.03),
+    "powershell": (0.97, 0.02),
     "privilege": (0.85, 0.03),
     "supply-chain": (0.85, 0.03),
     "cloud": (0.88, 0.03),
