@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import msgspec
@@ -11,6 +12,7 @@ from guardhook.core.jsontext import PayloadError, loads
 LINE_BYTES = 64 << 20  # a longer line is left out
 DEPTH = 200  # of nesting; what is written to the journal is walked by recursion
 _BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class BadJson(ValueError):
@@ -18,21 +20,54 @@ class BadJson(ValueError):
 
 
 def parse(raw: bytes) -> object:
-    """The value of one JSON text. Of a key given twice the last one counts. Raises BadJson."""
+    """The value of one JSON text, as `lenient`, if it is not nested deeper than DEPTH. Raises BadJson."""
+    value = lenient(raw)
+    if raw.count(b"{") + raw.count(b"[") > DEPTH and _deep(value):
+        raise BadJson(f"nested deeper than {DEPTH} levels")
+    return value
+
+
+def lenient(raw: bytes) -> object:
+    """The value of one JSON text. Of a key given twice the last one counts, bytes that are no UTF-8 are replaced, and numbers too large for any machine become text.
+
+    Raises BadJson.
+    """
     raw = raw.removeprefix(_BOM)
     try:
         value: object = msgspec.json.decode(raw)
     except RecursionError:
         raise BadJson(f"nested deeper than {DEPTH} levels") from None
     except (msgspec.MsgspecError, ValueError):
+        if raw.startswith(_UTF16):
+            raise BadJson("UTF-16, it must be UTF-8") from None
         # Half a surrogate pair is no fault: clients cut text in the middle of a character.
         try:
-            value = loads(raw, bounded=False)
+            value = loads(raw, replace=True, bounded=False)
         except PayloadError as error:
-            raise BadJson(str(error).replace("the payload is ", "")) from None
-    if raw.count(b"{") + raw.count(b"[") > DEPTH and _deep(value):
-        raise BadJson(f"nested deeper than {DEPTH} levels")
+            if error.kind not in ("number", "duplicate"):
+                raise BadJson(str(error).replace("the payload is ", "")) from None
+            value = _patiently(raw)
     return value
+
+
+def _patiently(raw: bytes) -> object:
+    """A text that is JSON, but for numbers that are too large and keys that are there twice."""
+
+    def number(text: str) -> object:
+        value = float(text)
+        return value if value - value == 0.0 else text
+
+    def constant(word: str) -> object:
+        raise BadJson(f"{word} is not a JSON number")
+
+    try:
+        return json.loads(raw.decode("utf-8", "replace"), parse_float=number, parse_constant=constant)
+    except RecursionError:
+        raise BadJson(f"nested deeper than {DEPTH} levels") from None
+    except BadJson:
+        raise
+    except ValueError as error:
+        raise BadJson(f"not valid JSON: {str(error)[:80]}") from None
 
 
 def _deep(value: object) -> bool:

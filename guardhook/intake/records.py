@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 import msgspec
 
-from guardhook.core.jsontext import PayloadError, loads
+from guardhook.intake.jsonlines import BadJson, lenient
 from guardhook.store.lines import clean
 
 LINE_BYTES = 64 << 20
@@ -148,28 +148,16 @@ class Decoder(Generic[S]):
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass
         try:
-            # Duplicate keys: the last one wins, as with the quick decoder.
-            value = _loads(raw)
+            value = clean(lenient(raw))
         except RecursionError:
             return None, "nested too deep"
-        except PayloadError as error:
-            return None, "nested too deep" if error.kind == "nesting" else f"no JSON: {str(error)[:200]}"
-        except ValueError as error:
-            return None, f"no JSON: {str(error)[:200]}"
+        except BadJson as error:
+            return None, str(error)[:200]
         if not isinstance(value, dict):
             return None, "no JSON object"
         wrong: list[str] = []
         found: S = mend(value, self._kind, "", wrong)
         return found, f"not as expected: {', '.join(wrong[:5])}" if wrong else ""
-
-
-def _loads(raw: bytes) -> object:
-    try:
-        return clean(loads(raw, replace=True, bounded=False))
-    except PayloadError as error:
-        if error.kind != "duplicate":
-            raise
-        return clean(msgspec.json.decode(raw.decode("utf-8", "replace")))
 
 
 @functools.cache

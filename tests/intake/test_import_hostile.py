@@ -180,6 +180,12 @@ def test_numbers_beyond_all_bounds(rig: Rig) -> None:
     assert step.tokens_used is not None and 0 <= step.tokens_used <= 1 << 62
 
 
+def test_a_number_larger_than_any_costs_no_record(rig: Rig) -> None:
+    given_ = '{"type":"assistant","uuid":"1","parentUuid":null,"sessionId":"s","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"N","input":{"n":1e999}}]}}'  # fmt: skip
+    found = imported(rig, "claude-transcript", given_.encode())
+    assert found["records"]["malformed"] == 0 and rig.steps()[0].input == {"n": "1e999"}
+
+
 JUNK = st.one_of(
     st.none(), st.booleans(), st.integers(-(1 << 70), 1 << 70), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=20),
     st.just([]), st.just({}), st.just([None]), st.just({"a": {"b": [1]}}), st.just("2026-99-99T00:00:00Z"), st.just("\x1b[2J\0\ud83d"),

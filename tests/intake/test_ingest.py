@@ -188,6 +188,22 @@ def test_line_numbers_are_those_of_the_file(data: Path) -> None:
     assert [(p["trace"], p["line"], p["field"]) for p in found["problems"]] == [(1, 4, ""), (2, 5, "tags")]
 
 
+@pytest.mark.parametrize("lines", [False, True])
+def test_one_text_that_is_no_utf_8_costs_no_trace(data: Path, lines: bool) -> None:
+    one, other = (
+        json.dumps(trace(error="a?b")).encode().replace(b"?", b"\xff"),
+        json.dumps(trace(total_tokens=1)).encode(),
+    )
+    found = told(data, one + b"\n" + other if lines else b"[" + one + b"," + other + b"]")
+    assert found["traces_inserted"] == 2 and found["problems"] == []
+    assert [show(data, "show", id, "--json")["error"] for id in found["traces"]] == ["a\ufffdb", None]
+
+
+def test_a_number_beyond_all_bounds_is_told_with_its_field(data: Path) -> None:
+    found = told(data, '{"agent_name": "bot", "total_tokens": 1e999}')
+    assert found["problems"] == [{"trace": 0, "line": None, "field": "total_tokens", "message": "must be a number of at least 0"}]  # fmt: skip
+
+
 def test_a_format_that_is_named_is_kept_to(data: Path) -> None:
     assert ingest(data, json.dumps([trace()], indent=1), "--format", "jsonl").exit_code == 1
     two = json.dumps(trace()) + "\n" + json.dumps(trace())

@@ -88,7 +88,8 @@ BAD: list[tuple[Line, str]] = [
     (step(4, decision="x"), "decision"),
     ("[" * 3000, "nested"),
     ("[" * 300 + "]" * 300, "nested"),
-    (b"\xff\xfe", "UTF-8"),
+    ('{"type":"trace_end","trace_id":"t1"}'.encode("utf-16"), "UTF-8"),
+    ('{"type":"step","trace_id":"t1","step_number":2,"step_type":"thought","name":"x","tokens_used":NaN}', "NaN"),
 ]
 
 
@@ -106,6 +107,15 @@ def test_numbers_and_references_that_can_not_be_used_are_left_out(tmp_path: Path
     assert len(fed.warnings) == 1 and fed.warnings[0].count("; ") == 3
     found = only(tmp_path)[1][0]
     assert (found.tokens_used, found.duration_ms, found.parent_step_number, found.caused_by_step_number) == (None,) * 4
+
+
+def test_a_line_is_kept_whatever_its_texts_and_numbers_are(tmp_path: Path) -> None:
+    """A program may pass on what another one printed, and a number may be larger than any that machines have."""
+    line = b'{"type":"step","trace_id":"t1","step_number":1,"step_type":"tool_call","name":"x","output":"a\xff\xfeb","input":[1e999],"tokens_used":1e999,"name":"y"}'  # fmt: skip
+    fed = feed(tmp_path, [START, line, END])
+    assert fed.warnings == ["line 2: tokens_used is not a number of at least 0 and was left out"]
+    (found,) = only(tmp_path)[1]
+    assert (found.name, found.output, found.input, found.tokens_used) == ("y", "a\ufffd\ufffdb", ["1e999"], None)
 
 
 @pytest.mark.parametrize(
