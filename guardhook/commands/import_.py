@@ -88,17 +88,22 @@ def command(
                 results.append(result)
                 if not as_json:
                     bar.clear()
-                    _tell(result, dry_run, len(found) > 1)
+                    with reading.heard():  # what is left is imported all the same
+                        _tell(result, dry_run, len(found) > 1)
     except StoreError as error:
         bar.clear()
         fail(error.message, code=1, as_json=as_json)
     bar.clear()
     for result in failed if not as_json else []:
         _tell(result, dry_run, True)
-    _finish(results, dry_run, as_json)
+    with reading.heard():
+        bad = _finish(results, dry_run, as_json)
+    if bad:
+        raise SystemExit(1)
 
 
-def _finish(results: list[Result], dry_run: bool, as_json: bool) -> None:
+def _finish(results: list[Result], dry_run: bool, as_json: bool) -> bool:
+    """Says how it ended; gives whether that is a failure."""
     from guardhook.intake.import_run import EMPTY, FAILED, UNKNOWN
 
     bad = [r for r in results if r.status in (FAILED, UNKNOWN)]
@@ -113,8 +118,7 @@ def _finish(results: list[Result], dry_run: bool, as_json: bool) -> None:
         say("no session log was found there")
     elif len(results) > 1:
         click.echo(", ".join(f"{n:,} {_WORDS.get(s, s)}" for s, n in counts.items()))
-    if bad or not results:
-        raise SystemExit(1)
+    return bool(bad) or not results
 
 
 _WORDS = {

@@ -91,6 +91,13 @@ def _finish(report: Report, dry_run: bool, as_json: bool, name: str, broken: str
     failed = broken is not None or report.faults > 0 or report.failures > 0 or not report.traces
     if broken is None and not report.read:
         broken = "no traces in it"
+    with reading.heard():
+        _tell(report, dry_run, as_json, name, broken, failed)
+    if failed:
+        raise SystemExit(1)
+
+
+def _tell(report: Report, dry_run: bool, as_json: bool, name: str, broken: str | None, failed: bool) -> None:
     if as_json:
         reading.print_json({
             "ok": not failed,
@@ -113,8 +120,6 @@ def _finish(report: Report, dry_run: bool, as_json: bool, name: str, broken: str
         if broken is not None:
             say(f"guardhook: {name}: {broken}")
         _print(report, dry_run)
-    if failed:
-        raise SystemExit(1)
 
 
 def _print(report: Report, dry_run: bool) -> None:

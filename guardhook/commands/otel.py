@@ -102,7 +102,8 @@ def serve(
 
     def ready() -> None:
         if as_json:
-            emit({"http": http, "grpc": None if rpc is None else f"{shown}:{rpc.port}", "journal": folders.journal})
+            with reading.heard():
+                emit({"http": http, "grpc": None if rpc is None else f"{shown}:{rpc.port}", "journal": folders.journal})
         else:
             say(f"OTLP/HTTP on {http}" + ("" if rpc is None else f", OTLP/gRPC on {shown}:{rpc.port}") + f"; recording in {folders.journal}")  # fmt: skip
 
@@ -112,7 +113,8 @@ def serve(
         if rpc is not None:
             rpc.stop(10)
         writer.close()
-    _account(writer.account, as_json)
+    with reading.heard():
+        _account(writer.account, as_json)
 
 
 def _grpc(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -40,5 +41,10 @@ def emit(value: object) -> None:
 
 
 def say(text: str) -> None:
-    """One line for a person on stderr; control characters in it become visible escapes."""
-    print(printable(text, 4000), file=sys.stderr)
+    """One line for a person on stderr; control characters in it become visible escapes. When nobody listens any more, what a command does goes on all the same."""
+    if sys.stderr is None:  # closed by whoever started us
+        return
+    try:
+        print(printable(text, 4000), file=sys.stderr)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

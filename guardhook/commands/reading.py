@@ -168,7 +168,8 @@ def heard() -> Iterator[None]:
     """For commands whose status is an answer: it stays what it is when the reader has left (`| head`). What comes then goes nowhere."""
     try:
         yield
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

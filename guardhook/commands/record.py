@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -57,7 +56,8 @@ def command(form: str, tags: str | None, leave_open: bool, as_json: bool, direct
         fail(f"stdin: {error.strerror or error}", code=1, as_json=as_json)
     finally:
         into.close()
-    _print(into, outcome, told, as_json)
+    with reading.heard():
+        _print(into, outcome, told, as_json)
     if outcome.signal is not None:
         raise SystemExit(128 + outcome.signal)
     if outcome.lines and not into.applied:
@@ -145,4 +145,3 @@ def _print(into: Recording, outcome: Outcome, told: Told, as_json: bool) -> None
     if told.count > len(told.kinds):
         for kind, number in told.kinds.most_common(10):
             say(f"  {number:,} × {kind}")
-    sys.stdout.flush()
