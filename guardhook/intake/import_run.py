@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -23,6 +24,7 @@ VERSION = 1  # raised when importers give something else for the same file
 _EDGE = 64 * 1024
 _SUFFIXES = (".jsonl", ".json", "traces.db")
 _FOLDERS_MOST_DEEP = 32
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 _OTHERS = (
     ("ingest", "ingest"),
     ("record", "recorder"),
@@ -281,7 +283,8 @@ class Import:
                 raise  # no file will fare better
             result.status, result.error = FAILED, str(error)
         except OSError as error:
-            result.status, result.error = FAILED, error.strerror or str(error)
+            where = f"{self._folders.journal}: " if error.errno in _NO_ROOM else ""  # not what is wrong with the file
+            result.status, result.error = FAILED, where + (error.strerror or str(error))
         except RecursionError:
             result.status, result.error = FAILED, "nested too deep"
         finally:

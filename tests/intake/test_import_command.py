@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -160,6 +161,19 @@ def test_a_file_that_fails_while_it_is_read_does_not_stop_the_others(rig: Rig, m
     assert [f["error"] for f in ran.files if f["status"] == "failed"] == ["the disk is gone"]
     assert len(rig.traces()) == 2
     assert [p.name for p in (rig.data / "journal" / "imports").iterdir() if p.name.endswith(".part")] == []
+
+
+def test_a_full_disk_is_told_with_the_folder_that_has_no_room(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = rig.write("a.jsonl", *talk("hi"))
+    with monkeypatch.context() as patched:
+        patched.setattr("guardhook.intake.import_write.os.fsync", full)
+        ran = rig.import_(path)
+    assert ran.status == 1 and ran.file["error"] == f"{rig.data}/journal: {os.strerror(errno.ENOSPC)}"
+    assert not rig.journal() and not list((rig.data / "journal" / "imports").glob("*.part*"))
+    assert rig.import_(path).file["status"] == "imported"
 
 
 def test_a_folder_that_cannot_be_read_is_told(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
