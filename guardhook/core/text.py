@@ -42,6 +42,13 @@ _KEEP = frozenset("\t\n\r")
 _MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
 _LIGATURES = (("\ufdfa", "\u0635"), ("\ufdfb", "\u062c"))
 _MANY = 24
+# Texts from here on are folded by way of their distinct characters.
+LONG = 16 * 1024
+_DISTINCT = 4096
+_CHANGED = 160
+_SHOWN = bytes(c for c in range(0x80) if chr(c) in _KEEP or 0x20 <= c < 0x7F)
+_LOWER = bytes(c + 32 if 0x41 <= c <= 0x5A else c for c in range(0x100))
+_CONTROLS = bytes(c for c in range(0x80) if c not in _SHOWN)
 
 
 def _invisible_chars() -> frozenset[str]:
@@ -62,7 +69,7 @@ def invisible(text: str) -> list[str]:
     """The distinct characters of the text that a reader can't see, sorted. Tab and line ends are not among them."""
     if text.isascii():
         return [c for c in _ASCII_CONTROLS if c in text] if not text.isprintable() else []
-    return sorted(set(text) & _table())
+    return sorted((set(text) if len(text) < LONG else _distinct(text)) & _table())
 
 
 def _table() -> frozenset[str]:
@@ -81,11 +88,65 @@ def fold(text: str) -> str:
                 if char in text:
                     text = text.replace(char, "")
         return text
+    if len(text) >= LONG:
+        folded = _by_character(text)
+        if folded is not None:
+            return folded
     from unicodedata import normalize
 
     # Marks go first: putting a long run of them in order takes the square of its length, and a minute for 100 KB.
     text = normalize("NFKC", _bare(text)).casefold()
     return normalize("NFKC", _bare(normalize("NFD", text)))
+
+
+def _by_character(text: str) -> str | None:
+    """`fold` of a long text: each distinct character folded once, and put in its place in the UTF-8 form, where bytes are quick to replace.
+
+    None where that is not the same: where characters depend on their neighbours (conjoining jamo, parts of Indic vowels), or very many change.
+    """
+    global _known
+    present = _distinct(text)
+    if len(present) > _DISTINCT:
+        return None
+    pairs: list[tuple[str, str]] = []
+    left: set[str] = set()
+    for char in present:
+        if char.isascii():  # a control character
+            continue
+        folded = fold(char)
+        if _joins(char) or (folded != char and any(map(_joins, folded))):
+            return None
+        left.update(folded)
+        if folded != char:
+            pairs.append((char, folded))
+    if len(pairs) > _CHANGED:
+        return None
+    data = text.encode("utf-8", "surrogatepass").translate(_LOWER, _CONTROLS)
+    for char, folded in pairs:
+        data = data.replace(char.encode("utf-8", "surrogatepass"), folded.encode("utf-8", "surrogatepass"))
+    result = data.decode("utf-8", "surrogatepass")
+    if not result.isascii():
+        _known = result, frozenset(c for c in left if not c.isascii())
+    return result
+
+
+def _joins(char: str) -> bool:
+    """Whether a character may become one with the starter before it."""
+    from unicodedata import category, combining
+
+    return "\u1160" <= char <= "\u11ff" or (category(char) in ("Mc", "Mn") and not combining(char))
+
+
+_known: tuple[str, frozenset[str]] = ("", frozenset())
+
+
+def _distinct(text: str) -> frozenset[str]:
+    """The distinct characters of a long text but for ASCII ones that are seen. The last text is remembered: it is asked for more than once."""
+    global _known
+    if _known[0] is not text:
+        rest = text.encode("utf-8", "surrogatepass").translate(None, _SHOWN)
+        _known = text, frozenset(rest.decode("utf-8", "surrogatepass"))
+    return _known[1]
 
 
 def _bare(text: str) -> str:
@@ -116,6 +177,7 @@ def skeleton(folded: str) -> str:
     """Look-alikes of a folded text mapped to the Latin letters and ASCII signs that they imitate."""
     if folded.isascii():
         return folded
-    for char in set(folded).intersection(_LOOKALIKES):
+    present = set(folded) if len(folded) < LONG else _distinct(folded)
+    for char in present.intersection(_LOOKALIKES):
         folded = folded.replace(char, _LOOKALIKES[char])
     return folded

@@ -15,7 +15,7 @@ from _json import encode_basestring, make_encoder
 
 from guardhook.core import limits
 from guardhook.core.event import Event
-from guardhook.core.text import fold, fold_name, skeleton
+from guardhook.core.text import LONG, fold, fold_name, skeleton
 from guardhook.core.verdict import BLOCKING, Match, Verdict, strictest
 from guardhook.policy.glob import any_matches
 
@@ -82,7 +82,7 @@ class View:
         self.raw = "\n".join(strings)  # what regular expressions see: the strings, without keys and numbers
         self._folded: str | None = None
         # `in`: everything but the JSON text, for needles that don't aim at JSON
-        self._made: dict[str, tuple[str, str]] = {"in": _both("\n".join(strings + rest))}
+        self._made: dict[str, tuple[str, str]] = {"in": _both(strings + rest)}
         self._words: dict[str, str] = {}
 
     def text(self, what: str) -> tuple[str, str]:
@@ -95,7 +95,7 @@ class View:
             strings, rest = _texts(value)
             if what != "out":
                 strings.insert(0, json_text(value))
-            made = self._made[what] = _both("\n".join(strings + rest))
+            made = self._made[what] = _both(strings + rest)
         return made
 
     def words(self, what: str) -> str:
@@ -126,8 +126,25 @@ def _forms(raw: str, folded: str, seen: str) -> tuple[str, ...]:
     return tuple(forms)
 
 
-def _both(text: str) -> tuple[str, str]:
-    return text, skeleton(fold(text))
+def _both(parts: list[str]) -> tuple[str, str]:
+    """The lines of a text as they came, and as they look."""
+    text = "\n".join(parts)
+    if len(text) < LONG or text.isascii():
+        return text, skeleton(fold(text))
+    # Nothing folds across a line end. A long part by itself is one whose characters the analyser asked for already.
+    looks: list[str] = []
+    short: list[str] = []
+    for part in parts:
+        if len(part) < LONG:
+            short.append(part)
+            continue
+        if short:
+            looks.append(skeleton(fold("\n".join(short))))
+            short.clear()
+        looks.append(skeleton(fold(part)))
+    if short:
+        looks.append(skeleton(fold("\n".join(short))))
+    return text, "\n".join(looks)
 
 
 def _input(event: Event) -> object:

@@ -90,3 +90,37 @@ def test_many_different_marks_do_not_multiply_the_work() -> None:
 
 def test_a_ligature_of_many_letters_stays_short() -> None:
     assert len(text.fold("\ufdfa" * 1000)) == 1000
+
+
+_ODD = st.sampled_from(
+    "AZ aé\n\0İıßſ\u212aｄ𝐝ⓓﬃ㈱がガハ\u3099\u309a가각\u1100\u1161\u11a8ㄱﾡ\u09c7\u09be\u0b47\u0b57\u102e\u1025\u0f73\uff9e\ufdfa\u0344\u0301\u200b\u202e"
+    "\ud800ꭰᎠΣς。；“—\U0001f600\U000e0041漢字"
+)
+
+
+@given(st.lists(_ODD | st.characters(), max_size=30).map("".join), st.lists(_ODD, max_size=6).map("".join))
+@settings(max_examples=600, deadline=None)
+def test_a_long_text_folds_like_a_short_one(value: str, end: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "LONG", 1 << 40)
+        folded = text.fold(value + end)
+        seen, hidden = text.skeleton(folded), text.invisible(value + end)
+        patch.setattr(text, "LONG", 2)
+        assert text.fold(value + end) == folded
+        assert text.skeleton(folded) == seen
+        assert text.skeleton(text.fold(value + end)) == seen
+        assert text.invisible(value + end) == hidden
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+@settings(deadline=None)
+def test_nothing_folds_across_a_line_end(one: str, other: str) -> None:
+    assert text.fold(f"{one}\n{other}") == f"{text.fold(one)}\n{text.fold(other)}"
+
+
+@pytest.mark.parametrize("pad", ["plain words\n", "naïve façade ", "漢字とかなの文章。", "한국어 문장 ", "emoji 😀\n"])
+@pytest.mark.parametrize("trick", ["ＤＥＬＥＴＥ", "dе\u200blete", "𝐝𝐞𝐥𝐞𝐭𝐞", "de\u0332lete", "DELETE"])
+def test_tricks_in_long_texts_are_seen(pad: str, trick: str) -> None:
+    around = pad * (2 * text.LONG // len(pad))
+    assert "delete" in text.skeleton(text.fold(around + trick + around))
+    assert "delete" not in text.skeleton(text.fold(around))
