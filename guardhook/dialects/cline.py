@@ -49,7 +49,10 @@ def _read(payload: Payload, event_arg: str | None) -> Event:
 
 
 def _plain(parameters: object) -> object:
-    """Parameters are texts; those that hold a list or an object are JSON inside them."""
+    """Parameters are texts; those that hold a list or an object are JSON inside them.
+
+    A command that reads as such JSON may be either: both readings are kept.
+    """
     if not isinstance(parameters, dict):
         return parameters
     found: dict[str, object] = {}
@@ -58,6 +61,11 @@ def _plain(parameters: object) -> object:
         if key in ("commands", "files", "requests", "arguments", "queries") and isinstance(value, str):
             try:
                 found[key] = loads_text(value)
+            except PayloadError:
+                pass
+        elif key == "command" and isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+            try:
+                found["cmd"] = loads_text(value)
             except PayloadError:
                 pass
     return found

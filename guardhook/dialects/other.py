@@ -42,6 +42,10 @@ ROUTES = {
     "BeforeModel": "model_request", "AfterModel": "model_response",
 }  # fmt: skip
 _NAMES = ("hook_event_name", "hookEventName", "event", "event_type", "hookName", "agent_action_name")
+_OTHER_TOOLS = ("tool", "tool_call", "toolCall", "call", "name")
+_OTHER_INPUTS = ("args", "arguments", "input", "parameters", "params")
+_OTHER_RESULTS = ("result", "output", "response", "tool_result", "tool_response", "toolResult", "tool_output", "error")
+_INPUTS = ("tool_input", "toolInput", "toolArgs")
 
 
 def recognise(payload: Payload, env: Env) -> bool:
@@ -49,16 +53,30 @@ def recognise(payload: Payload, env: Env) -> bool:
 
 
 def read(payload: Payload, env: Env, event_arg: str | None) -> Event:
-    return read_any(ID, payload, event_arg)
+    event = read_any(ID, payload, event_arg)
+    if event.event != "other":
+        return event
+    # Nobody described this shape. A call may stand under other usual names; and what tells neither event nor call may be one.
+    tool = next((payload[key] for key in _OTHER_TOOLS if key in payload), None)
+    if isinstance(tool, dict):
+        payload = {**payload, **tool}
+        tool = shared.first_text(payload, "name", "tool_name", "toolName")
+    given = next((payload[key] for key in _OTHER_INPUTS if key in payload), None)
+    if isinstance(tool, str) and given is not None and not any(payload.get(key) is not None for key in _OTHER_RESULTS):
+        event.event = "pre_tool"
+        shared.call(event, tool, given, None)
+    elif not event.native_event and event.tool is None:
+        event.event = "pre_tool"
+    return event
 
 
 def read_any(dialect: str, payload: Payload, event_arg: str | None) -> Event:
     """A payload of a shape that nobody described, by the keys that most harnesses share."""
     tool = shared.first_text(payload, "tool_name", "toolName")
-    given = payload.get("tool_input", payload.get("toolInput", payload.get("toolArgs")))
+    given = next((payload[key] for key in _INPUTS if key in payload), None)
     output = payload.get("tool_response", payload.get("toolResult", payload.get("tool_output")))
     native, canonical = shared.route(payload, event_arg, ROUTES, *_NAMES)
-    if canonical == "other" and tool is not None and given is not None and output is None:
+    if canonical == "other" and tool is not None and output is None and any(key in payload for key in _INPUTS):
         canonical = "pre_tool"
     event = Event(dialect, native, canonical, payload)
     event.session = shared.first_text(payload, "session_id", "sessionId", "conversation_id", "conversationId")

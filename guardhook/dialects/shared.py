@@ -28,6 +28,7 @@ CLAUDE_ROUTES = {
 
 # Events that stand for a call about to happen.
 CALLS = ("pre_tool", "permission_request")
+_CALL_KEYS = (("tool_name", "tool_input"), ("toolName", "toolInput"), ("toolName", "toolArgs"))
 _RESULTS = ("tool_response", "tool_output", "tool_result", "toolResult", "error", "tool_error")
 
 
@@ -84,8 +85,12 @@ def route(payload: Payload, event_arg: str | None, routes: Mapping[str, str], *k
     result: a client may get new events, and none of them may be a way around the gate.
     """
     given = first_text(payload, *(keys or ("hook_event_name",))) or ""
-    calls = payload.get("tool_name") is not None and "tool_input" in payload
+    calls = any(payload.get(tool) is not None and key in payload for tool, key in _CALL_KEYS)
     calls = calls and all(payload.get(key) is None for key in _RESULTS)
+    if event_arg is not None and event_arg not in routes:
+        # A harness that reads another one's settings is started with the other's word: `preToolUse` is its `PreToolUse`.
+        turned = event_arg[:1].swapcase() + event_arg[1:]
+        event_arg = turned if turned in routes else event_arg
     registered = routes.get(event_arg) if event_arg is not None else None
     if given in routes:
         if calls and registered in CALLS and routes[given] not in CALLS:

@@ -120,8 +120,10 @@ def _vscode_old(p: Payload, ev: str, alt: str) -> bool:
 
 
 def _copilot(p: Payload, ev: str, alt: str) -> bool:
+    if "sessionId" not in p or alt:
+        return False
     stamp = p.get("timestamp")
-    return "sessionId" in p and isinstance(stamp, (int, float)) and not isinstance(stamp, bool) and not alt
+    return (isinstance(stamp, (int, float)) and not isinstance(stamp, bool)) or (not ev and "toolName" in p)
 
 
 def _letta(p: Payload, ev: str, alt: str) -> bool:
@@ -215,7 +217,7 @@ def _likely(p: Payload, ev: str) -> tuple[str, ...]:
     has_path = bool(_path(p))
     if _iso(p):
         if not has_path:
-            return ("copilot-pascal",)
+            return ("copilot-pascal", "qwen-code") if "permission_mode" in p else ("copilot-pascal",)
         return ("gemini", "vscode") if ev in _GEMINI_SHARED else ("vscode",)
     if p.get("permission_mode") in _DROID_MODES if isinstance(p.get("permission_mode"), str) else False:
         return ("droid",)

@@ -31,6 +31,7 @@ _CONTENT_KEYS = (
     "content", "file_text", "file_content", "contents", "new_string", "new_str", "newString", "new_text", "newText",
     "new_source", "code", "insert_text", "CodeContent", "ReplacementContent", "text", "diff",
 )  # fmt: skip
+_ACTION_KEYS = ("action", "operation", "op", "verb")
 _NESTED_KEYS = ("edits", "replacements", "operations", "files", "ReplacementChunks", "requests")
 _URL_KEYS = ("url", "uri", "Url", "urls", "requests", "URL")
 _SOURCE_KEYS = ("source", "src", "from", "old_path", "oldPath", "source_path", "sourcePath")
@@ -359,7 +360,8 @@ def _gather(given: dict[str, object], op: str, found: dict[tuple[str, str | None
         nested = given.get(key)
         for item in nested if isinstance(nested, list) else ():
             if isinstance(item, dict):
-                _gather(item, op, found, depth - 1)
+                said = next((names.VERBS[w] for w in sorted(_action(item)) if w in names.VERBS), op)
+                _gather(item, said, found, depth - 1)
             elif isinstance(item, str) and key == "files":
                 found.setdefault((item, None), FileTarget(op, item))
 
@@ -451,6 +453,11 @@ def _open(event: Event) -> None:
     _named(event, given)
 
 
+def _action(given: dict[str, object]) -> frozenset[str]:
+    """The words of what an input says is to be done: {"action": "delete", …}."""
+    return names.words(" ".join(v[:64] for key in _ACTION_KEYS if isinstance(v := given.get(key), str)))
+
+
 def _named(event: Event, given: object) -> None:
     if not isinstance(given, dict) or event.kind == "subagent":
         return
@@ -467,10 +474,12 @@ def _named(event: Event, given: object) -> None:
         elif words & {"javascript", "node", "js"}:
             event.commands.append("node -e " + quote(code))
     _urls(event, given)
+    if not words & names.MOVES and not any(w in names.VERBS for w in words):
+        words = words | _action(given)  # one tool for everything, which is told what to do
+    op = next((names.VERBS[w] for w in sorted(words) if w in names.VERBS), None)
     if words & names.MOVES:
         event.files.extend(FileTarget("move_from", p) for k in _SOURCE_KEYS if (p := _str(given.get(k))))
         event.files.extend(FileTarget("move_to", p) for k in _TARGET_KEYS if (p := _str(given.get(k))))
-    op = next((names.VERBS[w] for w in sorted(words) if w in names.VERBS), None)
     if op is None:
         op = "write" if _content(given) is not None else "read"
     elif words & {"copy", "cp"}:

@@ -19,6 +19,8 @@ ID = "unknown"
 
 # Harnesses for which status 2 with a reason is not a block, or was not one in some version.
 _NEED_JSON = frozenset(("antigravity", "cline", "copilot", "copilot-pascal", "hermes", "vibe"))
+# For which any status but 0 is a hook that failed, and the call runs: these are told in their own words, whatever they sent.
+_NEED_STATUS_0 = frozenset(("vibe",))
 
 
 def recognise(payload: Payload, env: Env) -> bool:
@@ -35,8 +37,9 @@ def answer(event: Event, verdict: Verdict) -> Answer:
     return shared.exit_block(shared.block_reason(_blocking(verdict)))
 
 
-def answer_for(registered: str | None, event_arg: str | None, verdict: Verdict) -> Answer:
-    """The block when no event could be read. registered is the dialect that the registration names, if any.
+def answer_for(registered: str | None, event_arg: str | None, verdict: Verdict, likely: str | None = None) -> Answer:
+    """The block when no event could be read. registered is the dialect that the registration names, likely the one that the
+    payload looks like, each if any.
 
     A payload that could not be read at all is answered in the registered dialect. One that was read and is unknown or
     another harness's is answered in words that are right for most, since whoever asks is not who was expected.
@@ -46,12 +49,12 @@ def answer_for(registered: str | None, event_arg: str | None, verdict: Verdict) 
     if registered is not None and registered in table.MODULES:
         module = table.load(registered)
         own: Answer = module.fallback(event_arg, verdict.reason)
-        if verdict.cause != "unknown" or (own.exit == 0 and not own.stdout):
-            return own
-        if registered in _NEED_JSON:
-            sentence = shared.deny_reason(_blocking(verdict))
-            return shared.exit_block(sentence, shared.json_line(every_block(sentence)))
-    return shared.exit_block(shared.deny_reason(_blocking(verdict)))
+        if verdict.cause != "unknown" or not own.stderr or registered in _NEED_STATUS_0:
+            return own  # without a reason on stderr it blocks nothing: an event that only reports
+    sentence = shared.deny_reason(_blocking(verdict))
+    if registered in _NEED_JSON or likely in _NEED_JSON:
+        return shared.exit_block(sentence, shared.json_line(every_block(sentence)))
+    return shared.exit_block(sentence)
 
 
 def every_block(sentence: str) -> dict[str, object]:

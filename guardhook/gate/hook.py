@@ -47,6 +47,7 @@ class Hook:
         self.answering = False  # the answer is being written: nothing may write another one
         self.size = 0  # bytes of the payload
         self.dialect: object = None  # the module of the recognised dialect
+        self.likely: str | None = None  # the dialect that a payload looks like which is not what was registered
         self.event: Event | None = None
         self.verdict: Verdict | None = None
         self.answer: Answer | None = None
@@ -96,10 +97,11 @@ class Hook:
         env = recognition_env(table.RECOGNITION_ENV)
         registered = self.options.dialect
         if registered is not None and registered not in table.MODULES:
-            raise Unknown(f"there is no dialect {printable(registered, 40)}", payload)
-        chosen, why = table.choose(table.candidates(payload, env), registered)
+            raise Unknown(f"there is no dialect {printable(registered, 40)}")
+        found = table.candidates(payload, env)
+        chosen, why = table.choose(found, registered)
         if chosen is None:
-            raise Unknown(why, payload)
+            raise Unknown(why, found[0] if found else None)
         self.dialect = table.load(chosen)
         self.event = self.dialect.read(payload, env, self.options.event)
 
@@ -229,7 +231,7 @@ class Hook:
                 return self.dialect.answer(self.event, verdict)  # type: ignore[attr-defined,no-any-return]
             from guardhook.dialects import unknown
 
-            return unknown.answer_for(self.options.dialect, self.options.event, verdict)
+            return unknown.answer_for(self.options.dialect, self.options.event, verdict, self.likely)
         except Exception:
             reason = printable(verdict.reason, limits.REASON_CHARS)
             return Answer(BLOCK_STATUS, b"", f"guardhook: blocked: {reason}\n".encode("ascii", "backslashreplace"))
@@ -306,9 +308,9 @@ class Hook:
 class Unknown(Exception):
     """The payload is of no known dialect, or of another one than was registered."""
 
-    def __init__(self, why: str, payload: dict[str, object]) -> None:
+    def __init__(self, why: str, likely: str | None = None) -> None:
         super().__init__(why)
-        self.payload = payload
+        self.likely = likely
 
 
 class Unusable(Exception):
@@ -348,6 +350,7 @@ def _guarded(words: list[str]) -> None:
     except Unusable as error:
         hook.fail(error.cause, str(error))
     except Unknown as error:
+        hook.likely = error.likely
         hook.fail("unknown", str(error))
     except PayloadError as error:
         hook.fail("payload", str(error))

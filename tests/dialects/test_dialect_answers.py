@@ -250,6 +250,35 @@ def test_an_unknown_event_with_a_call_and_no_result_is_judged(dialect: str, name
     assert bare.event == "other" and module.answer(bare, verdict_of("deny")) == SILENT
 
 
+@pytest.mark.parametrize(
+    ("dialect", "registered", "payload"),
+    [
+        ("grok", "PreToolUse", {"hook_event_name": "Stop", "toolName": "run_terminal_command", "toolInput": {"command": "ls"}}),
+        ("kiro-env", "preToolUse", {"hookName": "PostToolUse", "toolName": "execute_bash", "toolArgs": {"command": "ls"}}),
+        # Started with the word of the settings that it read, which differs from its own by a capital.
+        ("vscode", "preToolUse", {"hook_event_name": "Zork", "tool_name": "run_in_terminal", "tool_input": {"command": "ls"}}),
+        ("vscode", "preToolUse", {"hook_event_name": "Zork"}),
+        ("cursor", "PreToolUse", {"hook_event_name": "zork", "cursor_version": "3", "tool_name": "Shell"}),
+        ("codex", "preToolUse", {"hook_event_name": None, "tool_name": "Bash", "tool_input": {"command": "ls"}, "error": "x"}),
+    ],
+)  # fmt: skip
+def test_registered_for_a_call_and_told_something_else_it_is_judged(
+    dialect: str, registered: str, payload: dict[str, object]
+) -> None:
+    module = table.load(dialect)
+    event = module.read(payload, {}, registered)
+    assert event.event == "pre_tool" and event.native_event in (registered, registered[0].swapcase() + registered[1:])
+    answer = module.answer(event, verdict_of("deny"))
+    assert answer.stderr and (answer.exit == 2 or b"deny" in answer.stdout)
+
+
+@pytest.mark.parametrize("given", [None, {}, "", 7])
+def test_a_call_without_an_event_is_one_whatever_its_input_is(given: object) -> None:
+    for dialect in ("kiro-env", "other", "letta", "openhands"):
+        event = table.load(dialect).read({"toolName": "execute_bash", "toolArgs": given}, {}, None)
+        assert event.event == "pre_tool" and event.undecidable, dialect
+
+
 # --- other and unknown -----------------------------------------------------------------------------------------
 
 
@@ -262,6 +291,40 @@ def test_other_speaks_by_exit_status_only() -> None:
         assert answer.exit == code and answer.stdout == b"" and bool(answer.stderr) == (code == 2)
     stop = module.read({"event": "stop"}, {}, None)
     assert module.answer(stop, verdict_of("deny")) == SILENT
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"event": "tool.execute.before", "tool": "bash", "args": {"command": "ls"}},
+        {"tool": {"name": "bash", "input": {"command": "ls"}}},
+        {"call": {"name": "bash", "arguments": '{"command": "ls"}'}},
+        {"type": "x", "name": "bash", "params": {"command": "ls"}, "session_id": "s"},
+    ],
+)
+def test_other_finds_a_call_under_other_usual_names(payload: dict[str, object]) -> None:
+    module = table.load("other")
+    event = module.read(payload, {}, None)
+    assert (event.event, event.kind, event.commands) == ("pre_tool", "shell", ["ls"])
+    assert module.answer(event, verdict_of("deny")).exit == 2
+    after = module.read({**payload, "result": "done"}, {}, "SessionEnd")
+    assert after.event == "session_end" and module.answer(after, verdict_of("deny")) == SILENT
+
+
+def test_other_blocks_what_tells_neither_event_nor_call() -> None:
+    from guardhook.gate.judge import precheck
+
+    module = table.load("other")
+    nothing: tuple[dict[str, object], ...] = ({}, {"a": 1}, {"hook_event_name": None}, {"tool": 7}, {"tool": {}})
+    for payload in nothing:
+        verdict = precheck(module.read(payload, {}, None))
+        assert verdict is not None and verdict.action == "deny", payload
+    reports: tuple[dict[str, object], ...] = (
+        {"event": "cat-fed"},
+        {"tool": "sh", "args": {}, "result": "x", "event": "x"},
+    )
+    for payload in reports:
+        assert module.answer(module.read(payload, {}, None), verdict_of("deny")) == SILENT
 
 
 def test_unknown_is_one_plain_line_and_status_2() -> None:
@@ -295,8 +358,9 @@ def test_unreadable_payloads_are_blocked_in_the_registered_dialect() -> None:
     assert unknown.answer_for("claude-code", "PreToolUse", verdict) == SILENT
 
 
-@pytest.mark.parametrize("dialect", ["vibe", "cline", "hermes", "antigravity", "copilot"])
+@pytest.mark.parametrize("dialect", ["cline", "hermes", "antigravity", "copilot"])
 def test_every_block_word_only_where_status_2_is_not_enough(dialect: str) -> None:
+    """The registration says who asks, or, where the payload contradicts it, the payload's own keys do."""
     from guardhook.dialects import unknown
 
     verdict = Verdict("deny", "unknown")
@@ -304,6 +368,39 @@ def test_every_block_word_only_where_status_2_is_not_enough(dialect: str) -> Non
     answer = unknown.answer_for(dialect, None, verdict)
     reply = json.loads(answer.stdout)
     assert answer.exit == 2 and reply["cancel"] is True and reply["decision"] == "deny" and reply["action"] == "block"
+    assert unknown.answer_for("claude-code", "PreToolUse", verdict, dialect) == answer
+    assert unknown.answer_for(None, None, verdict, dialect) == answer
+    assert unknown.answer_for("claude-code", "PreToolUse", verdict, "codex").stdout == b""
+    assert unknown.answer_for("claude-code", "Stop", verdict, dialect) == SILENT
+
+
+def test_a_harness_that_runs_the_call_at_any_status_but_0_is_always_blocked_with_0() -> None:
+    from guardhook.dialects import unknown
+
+    for cause in ("unknown", "payload"):
+        verdict = Verdict("deny", "not understood")
+        verdict.cause = cause
+        for native in ("pre_tool", "before_tool", None):
+            answer = unknown.answer_for("vibe", native, verdict)
+            assert answer.exit == 0 and json.loads(answer.stdout)["decision"] == "deny" and answer.stderr
+        assert unknown.answer_for("vibe", "post_tool", verdict) == SILENT
+
+
+@pytest.mark.parametrize("dialect", sorted(table.MODULES))
+def test_payloads_that_are_not_understood_break_no_event_that_only_reports(dialect: str) -> None:
+    """A cancelled task is what came of it where the answer that means nothing is not silence."""
+    from guardhook.dialects import unknown
+
+    module = table.load(dialect)
+    routes = module.ROUTES if hasattr(module, "ROUTES") else module._self.routes
+    verdict = Verdict("deny", "unknown")
+    verdict.cause = "unknown"
+    for native, canonical in routes.items():
+        answer = unknown.answer_for(dialect, native, verdict)
+        if canonical in JUDGED:
+            assert answer.stderr, native
+        else:
+            assert (answer.exit, answer.stderr) == (0, b"") and answer == module.fallback(native), native
 
 
 def test_a_reason_never_reads_as_a_missing_file_and_never_hangs() -> None:

@@ -127,6 +127,18 @@ def test_a_minimal_payload_is_what_was_registered(registered: str) -> None:
     assert table.choose(table.candidates(nameless, {}), registered)[0] == registered
 
 
+def test_a_mark_of_another_form_or_a_missing_one_does_not_lose_the_registered_dialect() -> None:
+    copilot = {**other("copilot-0")}
+    stamps: tuple[object, ...] = ("2026-11-01T00:00:00Z", None, [], True)
+    for stamp in stamps:
+        assert table.candidates({**copilot, "timestamp": stamp}, {})[0] == "copilot", stamp
+    assert table.candidates({k: v for k, v in copilot.items() if k != "timestamp"}, {})[0] == "copilot"
+    qwen = json.loads((PAYLOADS / "qwen-code/PreToolUse.run_shell_command.json").read_text())
+    for path in (None, "", 7):
+        found = table.candidates({**qwen, "transcript_path": path}, {})
+        assert table.choose(found, "qwen-code")[0] == "qwen-code", path
+
+
 def test_codex_events_with_little_in_them() -> None:
     bare = {"session_id": "s", "transcript_path": None, "cwd": "/w", "hook_event_name": "SessionEnd", "reason": "other"}
     assert table.candidates(bare, {})[0] == "codex"

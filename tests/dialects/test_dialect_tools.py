@@ -397,6 +397,12 @@ def test_a_file_address_is_a_file() -> None:
         ("mcp__x__analyse", {"path": "/a"}, [FileTarget("read", "/a")]),
         ("mcp__x__analyse", {"path": "/a", "content": "x"}, [FileTarget("write", "/a", "x")]),
         ("brand_new_remove_tool", {"file_path": "/a"}, [FileTarget("delete", "/a")]),
+        ("mcp__fs__manage", {"action": "delete", "path": "/a"}, [FileTarget("delete", "/a")]),
+        ("mcp__fs__manage", {"operation": "writeFile", "path": "/a"}, [FileTarget("write", "/a")]),
+        ("mcp__fs__manage", {"op": "rename", "source": "/a", "destination": "/b"}, [FileTarget("move_from", "/a"), FileTarget("move_to", "/b")]),
+        ("mcp__fs__batch", {"operations": [{"op": "remove", "path": "/a"}, {"op": "stat", "path": "/b"}]}, [FileTarget("delete", "/a"), FileTarget("read", "/b")]),
+        ("mcp__fs__read_file", {"action": "delete", "path": "/a"}, [FileTarget("delete", "/a")]),
+        ("mcp__fs__write_file", {"action": "delete", "path": "/a"}, [FileTarget("write", "/a")]),
     ],
 )  # fmt: skip
 def test_files_of_mcp_and_unknown_tools_are_guessed_from_the_name(
@@ -444,6 +450,8 @@ def test_a_call_without_a_tool_name_is_undecidable(tool: object) -> None:
     [
         ("cline", {"clineVersion": "3", "hookName": "PreToolUse", "taskId": "t", "preToolUse": {"toolName": "run_commands", "parameters": {"commands": '["ls", "rm x"]'}}}, "shell", ["ls", "rm x"]),
         ("cline", {"clineVersion": "3", "hookName": "tool_call", "taskId": "t", "tool_call": {"id": "1", "name": "run_commands", "input": {"commands": ["rm x"]}}, "preToolUse": {"toolName": "run_commands", "parameters": {"commands": "[]"}}}, "shell", ["rm x"]),
+        ("cline", {"clineVersion": "3", "hookName": "PreToolUse", "taskId": "t", "preToolUse": {"toolName": "execute_command", "parameters": {"command": '["rm", "x y"]'}}}, "shell", ['["rm", "x y"]', "rm 'x y'"]),
+        ("cline", {"clineVersion": "3", "hookName": "PreToolUse", "taskId": "t", "preToolUse": {"toolName": "execute_command", "parameters": {"command": "[ -f x ] && rm x"}}}, "shell", ["[ -f x ] && rm x"]),
         ("windsurf", {"agent_action_name": "pre_run_command", "tool_info": {"command_line": "rm x", "cwd": "/w"}}, "shell", ["rm x"]),
         ("antigravity", {"toolCall": {"name": "run_command", "args": {"CommandLine": "rm x"}}}, "shell", ["rm x"]),
         ("cursor", {"hook_event_name": "beforeShellExecution", "cursor_version": "1", "command": "rm x", "cwd": ""}, "shell", ["rm x"]),
