@@ -67,7 +67,7 @@ def command(
     except OSError as error:
         fail(f"{folders.journal}: {error.strerror or error}", code=1, as_json=as_json)
     finally:
-        if redactor.advanced:
+        if redactor.rewritten:
             _follow(folders, as_json)
     _tell(folders, found, unread, dry_run, as_json)
     if unread or any(file.busy for file in found):

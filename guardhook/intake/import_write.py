@@ -78,8 +78,7 @@ class Writer:
     def __init__(self, folders: Folders, *, replace: bool = False, redaction: str = "redacted") -> None:
         self._journal = folders.journal
         self._replace = replace
-        self._advanced = False
-        self._renamed: set[str] = set()
+        self._rewriting = generation.Rewriting(folders.journal)
         self._redactor = _Redactor(folders, redaction)
         self._fds: list[int] = []
         try:
@@ -156,11 +155,8 @@ class Writer:
 
     def _commit(self, temporary: str, name: str, replaces: bool) -> None:
         try:
-            # Once for all files, but again for one that is replaced once more: its first inode may be in use again.
-            if replaces and (not self._advanced or name in self._renamed):
-                generation.advance(self._journal)
-                self._advanced = True
-            self._renamed.add(name)
+            if replaces:
+                self._rewriting.of(name.removesuffix(".jsonl"))
             os.rename(temporary, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             os.fsync(self._folder)
         except OSError as error:

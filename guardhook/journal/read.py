@@ -12,9 +12,10 @@ from collections.abc import Iterator
 import msgspec
 
 from guardhook.journal import files, line, recover
+from guardhook.journal import generation as generations
 from guardhook.journal.write import HEADS, SUFFIX
 
-GENERATION = "generation"
+GENERATION = generations.NUMBER
 PACKED = SUFFIX + ".gz"
 IMPORTS = "imports"
 _CHUNK = 1 << 20
@@ -57,11 +58,7 @@ def exists(journal_dir: str) -> bool:
 
 def generation(journal_dir: str) -> int:
     """How often the journal's files were rewritten (gc, redact, replaced imports); 0 when never."""
-    try:
-        with open(f"{journal_dir}/{GENERATION}", encoding="ascii") as file:
-            return int(file.read(32))
-    except (OSError, ValueError):
-        return 0
+    return generations.current(journal_dir)
 
 
 def session_files(journal_dir: str, *, day: str | None = None, key: str | None = None) -> list[SessionFile]:

@@ -68,7 +68,8 @@ class Redactor:
         self._journal = journal
         self._wanted = wanted
         self._dry = dry_run
-        self.advanced = False
+        self.rewritten = False
+        self._rewriting = generation.Rewriting(journal)
 
     def file(self, place: read.SessionFile) -> File:
         """One file. Raises OSError (files.Unsafe) for one that can't be read or written."""
@@ -115,9 +116,8 @@ class Redactor:
             raise Busy
 
     def _put(self, copy: _Copy, held: write.Session | None, place: read.SessionFile) -> None:
-        if not self.advanced:
-            generation.advance(self._journal)
-            self.advanced = True
+        self._rewriting.of(place.key)
+        self.rewritten = True
         if held is None or held.head.day != place.day:
             copy.place()
             return

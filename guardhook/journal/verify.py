@@ -12,7 +12,7 @@ import stat
 
 import msgspec
 
-from guardhook.journal import files, line, read, spool, write
+from guardhook.journal import files, generation, line, read, spool, write
 from guardhook.journal.recover import is_day
 
 _LOCK = ".lock"
@@ -53,7 +53,7 @@ def verify(journal_dir: str) -> Report:
     for entry in sorted(os.listdir(journal_dir)):
         if entry in (write.HEADS, read.IMPORTS) or is_day(entry):
             _folder(report, f"{journal_dir}/{entry}", f"{name}/{entry}")
-        elif entry != read.GENERATION:
+        elif entry not in (generation.NUMBER, generation.LOG):
             report.add("warning", f"{name}/{entry}", "is not the journal's")
     by_key: dict[str, list[read.SessionFile]] = {}
     for file in _session_files(report, journal_dir):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from guardhook.core.folders import Folders
-from guardhook.journal import read
+from guardhook.journal import generation, read
 from guardhook.rollout.export import Folder, lines, name_of, options_for, outside, write
 from guardhook.rollout.options import Options
 from guardhook.rollout.render import RENDERING, Renderer
@@ -164,7 +164,7 @@ class _Sync:
         for done, (key, mark) in enumerate(news, 1):
             if self.full:
                 break
-            if self._session(key, _rewritten(known.get(key), mark)):
+            if self._session(key, _rewritten(self.folders.journal, key, known.get(key), mark)):
                 self.db.execute("INSERT OR REPLACE INTO sessions VALUES (?,?,?)", (self.number, key, mark))
             if progress is not None:
                 progress(done, len(news))
@@ -226,7 +226,7 @@ class _Sync:
             (done,) = write(self.folders, ref, self.path, options)
             self.files += done.changed
             return None
-        fd, place, generation = found
+        fd, place, reached = found
         renderer = Renderer(ref, options)
         sizes = [0, 0]  # of what stays, of what is told because nothing follows
 
@@ -249,7 +249,7 @@ class _Sync:
         if not renderer.incremental or renderer.state.ending is not None:
             return None
         return Saved(
-            RENDERING, place.folder, place.inode, generation, place.offset, place.line, renderer.state.ticket, sizes[0], sizes[1], options.told(),
+            RENDERING, place.folder, place.inode, reached, place.offset, place.line, renderer.state.ticket, sizes[0], sizes[1], options.told(),
             options.tenant_id, renderer.state,
         )  # fmt: skip
 
@@ -298,23 +298,27 @@ def _errno(error: BaseException) -> int | None:
 def _reading(folders: Folders, ref: RunRef, saved: Saved | None) -> tuple[int, Place, int] | None:
     """The run's journal file and where to go on in it; None when it is not where, or not what, it was."""
     day = ref.day if saved is None else saved.day
-    generation = read.generation(folders.journal)
+    now = generation.current(folders.journal)
     try:
         fd = read.open_session(folders.journal, read.SessionFile(day, ref.key))
     except FileNotFoundError:
         return None
     status = os.fstat(fd)
-    place = Place(day, status.st_dev, status.st_ino, generation, 0, 0, 0)
+    place = Place(day, status.st_dev, status.st_ino, now, 0, 0, 0)
     place.size = status.st_size
     if saved is None:
         mine = any(e.line is not None and e.line.data.get("run") == ref.run_id for e in entries(fd, place))
     else:
-        mine = (saved.inode, saved.generation) == (status.st_ino, generation) and saved.offset <= status.st_size
+        mine = (
+            saved.inode == status.st_ino
+            and generation.stands(folders.journal, ref.key, saved.generation, now)
+            and saved.offset <= status.st_size
+        )
         place.offset, place.line, place.seq = saved.offset, saved.line, saved.ticket
     if not mine:
         os.close(fd)
         return None
-    return fd, place, generation
+    return fd, place, now
 
 
 def _write(fd: int, data: bytes, at: int) -> None:
@@ -324,14 +328,16 @@ def _write(fd: int, data: bytes, at: int) -> None:
         view, at = view[done:], at + done
 
 
-def _rewritten(before: str | None, now: str) -> bool:
-    """Whether a file that was read is not what it was: another one, of another generation, or shorter."""
+def _rewritten(journal: str, key: str, before: str | None, now: str) -> bool:
+    """Whether a file that was read is not what it was: another one, rewritten in its place, or shorter."""
     if before is None:
         return False
     new = {part.split(":")[0]: part.split(":")[1:] for part in now.split(",")}
     for part in before.split(","):
         day, *old = part.split(":")
         found = new.get(day)
-        if found is None or found[:2] != old[:2] or int(found[2]) < int(old[2]):
+        if found is None or found[0] != old[0] or int(found[2]) < int(old[2]):
+            return True
+        if not generation.stands(journal, key, int(old[1]), int(found[1])):
             return True
     return False

@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 
+from guardhook.journal.generation import current as generation
 from guardhook.journal.recover import is_day
 
 SUFFIX = ".jsonl"
@@ -39,15 +40,6 @@ def data_files(journal_dir: str, *, packed: bool = False) -> Iterator[tuple[str,
                 yield name, key, status
 
 
-def generation(journal_dir: str) -> int:
-    """How often the journal's files were rewritten; 0 when never."""
-    try:
-        with open(f"{journal_dir}/generation", encoding="ascii") as file:
-            return int(file.read(32))
-    except (OSError, ValueError):
-        return 0
-
-
 def known(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[int, int, int, int]]:
     """(folder, key) -> (device, inode, generation, offset) of every file that was read."""
     rows = connection.execute(
@@ -59,11 +51,11 @@ def known(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[int, in
 def behind(connection: sqlite3.Connection, journal_dir: str) -> bool:
     """Whether a file is new, longer, shorter, another one, or gone. Raises OSError, sqlite3.Error."""
     cursors = known(connection)
-    current = generation(journal_dir)
+    now = generation(journal_dir)
     seen = 0
     for folder, key, status in data_files(journal_dir, packed=True):
         cursor = cursors.get((folder, key))
-        if cursor != (status.st_dev, status.st_ino, current, status.st_size):
+        if cursor != (status.st_dev, status.st_ino, now, status.st_size):
             return True
         seen += 1
     return seen != len(cursors)

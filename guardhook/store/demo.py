@@ -6,7 +6,7 @@ import time
 from typing import NamedTuple
 
 from guardhook.core.folders import Folders
-from guardhook.journal import line, read
+from guardhook.journal import generation, line, read
 from guardhook.policy.compiled import Compiled
 from guardhook.store import gc
 from guardhook.store.append import Appender
@@ -51,8 +51,9 @@ def reset(folders: Folders) -> gc.Report:
         everything = []
     own = [s for s in everything if s.key.startswith(f"{DIALECT}-")]
     removed: list[gc.Session] = []
+    rewriting = generation.Rewriting(folders.journal)
     for session in own:
-        if gc.remove(folders, session, first=not removed):
+        if gc.remove(folders, session, rewriting):
             removed.append(session)
     gone = sum(s.size for s in removed)
     return gc.Report(removed, len(own) - len(removed), len(everything) - len(removed), sum(s.size for s in everything), gone)  # fmt: skip

@@ -92,11 +92,12 @@ def collect(
     compressed: list[Session] = []
     saved = 0
     in_use: set[str] = set()
+    rewriting = generation.Rewriting(folders.journal)
     remaining: list[Session] = []
     for session in everything:
         if before is None or session.last >= before:
             remaining.append(session)
-        elif session.last >= live or not (dry_run or remove(folders, session, first=not removed)):
+        elif session.last >= live or not (dry_run or remove(folders, session, rewriting)):
             in_use.add(session.key)
         else:
             removed.append(session)
@@ -113,7 +114,7 @@ def collect(
     for session in remaining:
         if most_bytes is None or left <= most_bytes:
             break
-        if session.last >= live or not (dry_run or remove(folders, session, first=not removed)):
+        if session.last >= live or not (dry_run or remove(folders, session, rewriting)):
             in_use.add(session.key)
             continue
         removed.append(session)
@@ -173,8 +174,8 @@ def _size(journal: str, session: Session) -> int:
     return sum(os.lstat(f).st_size for day in session.days for f in _files(journal, day, session.key))
 
 
-def remove(folders: Folders, session: Session, *, first: bool) -> bool:
-    """Removes one session unless it is in use, and gives whether it did. first: the journal's generation is raised before. Raises Unusable."""
+def remove(folders: Folders, session: Session, rewriting: generation.Rewriting) -> bool:
+    """Removes one session unless it is in use, and gives whether it did. rewriting: raises the journal's generation before. Raises Unusable."""
     journal = folders.journal
     files = [f for day in session.days for f in _files(journal, day, session.key)]
     held = write.Session(journal, session.key, "", "")
@@ -182,8 +183,7 @@ def remove(folders: Folders, session: Session, *, first: bool) -> bool:
         held.lock(time.monotonic() + _LOCK_SECONDS)
         if write._waiting(journal, session.key) is not None or _size(journal, session) != session.size:
             return False
-        if first:
-            generation.advance(journal)
+        rewriting.of(session.key)
         for file in files:
             os.unlink(file)
         os.unlink(f"{journal}/{write.HEADS}/{session.key}")

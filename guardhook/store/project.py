@@ -2,7 +2,7 @@
 
 Per journal file the store keeps how far it was read: device, inode, generation, offset. A batch is one transaction that reads these places
 again, folds on from there and writes rows and places together: several processes may do it at once, and one that is killed leaves nothing half
-done. A file that is not what it was (rewritten, shorter, gone) makes its whole session be folded anew.
+done. A file that is not what it was (rewritten, shorter, gone) makes its whole session be folded anew, and nothing else.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import contextlib
 import heapq
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from guardhook.journal import generation, read
 from guardhook.journal import line as journal_line
-from guardhook.journal import read
 from guardhook.store import behind, fold, protocol, recorded, schema
 from guardhook.store.errors import Corrupt
 from guardhook.store.instants import micros
@@ -28,6 +28,7 @@ from guardhook.store.tables import Tables
 BATCH_LINES = 5_000
 BATCH_BYTES = 8 << 20
 PROBLEMS_MOST = 1_000  # kept per session; more are counted
+_DETAIL_CHARS = 300  # of what is kept of a problem
 
 Progress = Callable[[int, int], None]
 
@@ -53,27 +54,36 @@ def catch_up(
 
     progress(done, total) is called after each batch, in bytes. keys: look at the files of these sessions only, whatever others have. Raises sqlite3.Error (nothing of the failed batch is kept), Corrupt, OSError.
     """
+    _carry(connection, journal_dir)
     work, total = _work(connection, journal_dir) if keys is None else (list(keys), 0)
     done = lines = sessions = 0
-    while work:
-        _begin(connection)
-        try:
-            batch = _Batch(connection, journal_dir, batch_lines, batch_bytes)
+    gone: set[str] = set()  # traces whose files no longer tell of them
+    while work or (work := _freed(connection, gone)):
+        with _transaction(connection):
+            batch = _Batch(connection, journal_dir, batch_lines, batch_bytes, gone)
             while work and not batch.full:
                 if batch.session(work[-1]):
                     work.pop()
                     sessions += 1
             batch.tables.flush()
-            connection.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            raise
         done += batch.bytes
         lines += batch.lines
         if progress is not None:
             progress(min(done, total), total)
     return Report(lines, done, sessions)
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of it is kept, or nothing."""
+    _begin(connection)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _begin(connection: sqlite3.Connection) -> None:
@@ -93,10 +103,44 @@ def _begin(connection: sqlite3.Connection) -> None:
             before = now
 
 
+def _carry(connection: sqlite3.Connection, journal_dir: str) -> None:
+    """Where other sessions were rewritten than a place belongs to, the place holds in the new generation as well."""
+    now = generation.current(journal_dir)
+    for (old,) in connection.execute(
+        "SELECT DISTINCT generation FROM cursors WHERE generation <> ?", (now,)
+    ).fetchall():
+        renewed = generation.renewed(journal_dir, old, now) if isinstance(old, int) else None
+        if renewed is None:
+            continue
+        with _transaction(connection):
+            connection.execute(
+                "UPDATE cursors SET generation = ? WHERE generation = ? AND source NOT IN"
+                " (SELECT id FROM sources WHERE key IN (SELECT value FROM json_each(?)))",
+                (now, old, msgspec.json.encode(sorted(renewed)).decode()),
+            )
+
+
+def _freed(connection: sqlite3.Connection, gone: set[str]) -> list[str]:
+    """Keys of sessions with lines that were refused because their trace was another file's, which has it no more: they are to be read anew."""
+    keys: dict[str, None] = {}
+    with _transaction(connection) if gone else contextlib.nullcontext():
+        for name in gone:
+            if connection.execute("SELECT 1 FROM agent_traces WHERE id = ?", (name,)).fetchone() is None:
+                sources = connection.execute(
+                    "SELECT DISTINCT s.id, s.key FROM journal_problems p JOIN sources s ON s.id = p.source WHERE p.detail = ?",
+                    (_others(name),),
+                ).fetchall()
+                for source, key in sources:
+                    connection.execute("UPDATE cursors SET generation = -1 WHERE source = ?", (source,))
+                    keys[key] = None
+    gone.clear()
+    return list(keys)
+
+
 def _work(connection: sqlite3.Connection, journal_dir: str) -> tuple[list[str], int]:
     """Keys of sessions with news, the first one last, and how many bytes there are to read."""
     cursors = behind.known(connection)
-    current = behind.generation(journal_dir)
+    current = generation.current(journal_dir)
     keys: dict[str, None] = {}
     total = 0
     for folder, key, status in behind.data_files(journal_dir, packed=True):
@@ -116,15 +160,16 @@ def _work(connection: sqlite3.Connection, journal_dir: str) -> tuple[list[str], 
 class _Batch:
     """One transaction's worth of folding."""
 
-    def __init__(self, connection: sqlite3.Connection, journal_dir: str, lines: int, size: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, journal_dir: str, lines: int, size: int, gone: set[str]) -> None:
         self.db = connection
+        self.gone = gone
         self.journal_dir = journal_dir
         self.tables = Tables(connection)
         self.most_lines = lines
         self.most_bytes = size
         self.lines = 0
         self.bytes = 0
-        self.generation = behind.generation(journal_dir)
+        self.generation = generation.current(journal_dir)
 
     @property
     def full(self) -> bool:
@@ -139,7 +184,7 @@ class _Batch:
         try:
             opened, whole = self._open(key, source, unreadable)
             if not whole:
-                self.tables.forget(source)
+                self.gone.update(self.tables.forget(source))
                 seen, problems = [], 0
                 for _, place in opened:
                     place.offset = place.seq = place.line = 0
@@ -285,7 +330,7 @@ class _Session:
         except sqlite3.Error:
             raise
         except Exception as error:  # whatever a line holds, the others are folded
-            self._problem(entry, "unknown", str(error)[:300] or type(error).__name__)
+            self._problem(entry, "unknown", str(error)[:_DETAIL_CHARS] or type(error).__name__)
 
     def _fold(self, entry: Entry, line: Raw, us: int) -> None:
         tables = self.tables
@@ -293,7 +338,7 @@ class _Session:
         if kind == journal_line.RECEIVED:
             held = tables.find(self.trace_id)
             if held is not None and held.source != self.source:
-                raise recorded.Refused(f"the trace {self.trace_id} belongs to another file")
+                raise recorded.Refused(_others(self.trace_id))
             state = fold.hook(tables, held.state if held else None, self.key, line.seq, line.ts, us, data)
             if held is None and state is not None and tables.find(state.id) is None:
                 tables.hold(state)
@@ -301,7 +346,7 @@ class _Session:
             name = self._named(data)
             held = tables.find(name)
             if held is not None and held.source != self.source:
-                raise recorded.Refused(f"the trace {name} belongs to another file")
+                raise recorded.Refused(_others(name))
             state = recorded.apply(tables, held.state if held else None, kind, line.seq, line.ts, us, data)
             if held is None and state is not None and tables.find(name) is None:
                 tables.hold(state)
@@ -334,6 +379,11 @@ class _Session:
             "INSERT INTO journal_problems (source, file, line, offset, kind, detail) VALUES (?,?,?,?,?,?)",
             (self.source, f"{entry.place.folder}/{self.key}{behind.SUFFIX}", entry.number, entry.offset, kind, detail),
         )
+
+
+def _others(trace: str) -> str:
+    """Why a line of a trace is refused that another file told of first."""
+    return f"the trace {trace} belongs to another file"[:_DETAIL_CHARS]
 
 
 def mark(seen: list[list[int]], seq: int) -> str:

@@ -233,9 +233,10 @@ class Tables:
         """A source was read to its end: traces of it that were told in parts are put in order when the batch is written."""
         self._read.append(source)
 
-    def forget(self, source: int) -> None:
-        """Removes everything that a source gave. Only at the start of a batch."""
-        for (serial,) in self._db.execute("SELECT serial FROM agent_traces WHERE source = ?", (source,)).fetchall():
+    def forget(self, source: int) -> list[str]:
+        """Removes everything that a source gave, and gives the ids of its traces. Only before the batch adds something of it."""
+        found = self._db.execute("SELECT serial, id FROM agent_traces WHERE source = ?", (source,)).fetchall()
+        for serial, _ in found:
             low, high = serial << SHIFT, ((serial + 1) << SHIFT) - 1
             for table in ("agent_trace_steps", "agent_trace_decisions", "agent_trace_snapshots"):
                 self._db.execute(f"DELETE FROM {table} WHERE pk BETWEEN ? AND ?", (low, high))
@@ -244,6 +245,7 @@ class Tables:
         for table in ("agent_traces", "agent_trace_evals", "journal_problems", "cursors"):
             self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
         self._held = {name: held for name, held in self._held.items() if held.source != source}
+        return [name for _, name in found]
 
 
 def _trace_row(held: Held) -> tuple[object, ...]:

@@ -17,7 +17,7 @@ import pytest
 from rollout_rig import run, told, types
 from store_rig import SESSION, START, Journal, event, said
 
-from guardhook.journal import line
+from guardhook.journal import generation, line
 from guardhook.rollout.export import lines
 from guardhook.rollout.lines import encode, fitting, instant
 from guardhook.rollout.load import load
@@ -227,6 +227,24 @@ def test_a_rewritten_journal_makes_live_files_anew(journal: Journal, tmp_path: P
     (journal.base / "journal" / "generation").write_text("1")
     listed(journal)
     assert b"secret" not in (live / DAY / f"{RUN}.jsonl").read_bytes()
+
+
+def test_rewriting_one_session_leaves_the_live_files_of_others(journal: Journal, tmp_path: Path) -> None:
+    live = tmp_path / "live"
+    settings(journal, live)
+    journal.add(event("user_prompt", prompt="one"), event("user_prompt", prompt="secret", session="other"))
+    listed(journal)
+    names = [live / DAY / f"{line.run_id('claude-code', session, 1)}.jsonl" for session in (SESSION, "other")]
+    before = [path.stat().st_ino for path in names]
+    data = journal.path(session="other")
+    data.write_bytes(data.read_bytes().replace(b"secret", b"hidden"))
+    generation.Rewriting(journal.folders.journal).of(data.stem)
+    listed(journal)
+    assert [path.stat().st_ino == inode for path, inode in zip(names, before, strict=True)] == [True, False]
+    assert b"hidden" in names[1].read_bytes()
+    journal.add(event("user_prompt", prompt="two"))  # goes on where it was
+    listed(journal)
+    assert names[0].stat().st_ino == before[0] and names[0].read_bytes() == exported(journal)
 
 
 def test_a_journal_that_was_compressed_gives_the_same(journal: Journal, tmp_path: Path) -> None:
