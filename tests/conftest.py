@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import pwd
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from guardhook.core import folders
 
 # The same examples each time, so that a change is judged by what it changes. GUARDHOOK_EXPLORE=1 looks for new ones.
 settings.register_profile("fixed", derandomize=True)
@@ -24,3 +29,25 @@ def scratch_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     for name in [n for n in os.environ if n.startswith(("GUARDHOOK_DIR", "CLAUDE", "GEMINI_", "QWEN_", "CURSOR_"))]:
         monkeypatch.delenv(name, raising=False)
     return home
+
+
+def _own() -> list[str]:
+    """Where guardhook keeps the things of whoever runs the tests: by the user database, so no variable leads elsewhere."""
+    place = folders.unbaked(pwd.getpwuid(os.getuid()).pw_dir, sys.platform)
+    return [place.data, place.config]
+
+
+_absent = [folder for folder in _own() if not os.path.lexists(folder)]
+
+
+@pytest.fixture(autouse=True)
+def own_folders_stay_absent() -> Iterator[None]:
+    """A hook without `--dir` takes the user's own folders, whatever HOME says. Where there are none, none may appear.
+
+    Told once, by the test that was running then. Who has guardhook in use has them, and sees nothing of this.
+    """
+    yield
+    appeared = [folder for folder in _absent if os.path.lexists(folder)]
+    for folder in appeared:
+        _absent.remove(folder)
+    assert not appeared, f"this test, or one beside it, wrote to {' and '.join(appeared)}"

@@ -43,6 +43,7 @@ class Hook:
         self.enforce = options_module.enforcing(argv)
         self.argv = argv
         self.options = options_module.Options()
+        self.told = False  # the options are what the command line says
         self.reading = False  # the timer interrupts a read instead of answering
         self.answering = False  # the answer is being written: nothing may write another one
         self.size = 0  # bytes of the payload
@@ -68,6 +69,7 @@ class Hook:
         else:
             setitimer(ITIMER_REAL, limits.STDIN_ENFORCING)
         self.options = options_module.parse(self.argv)
+        self.told = True
         self.read_event()
         self.find_folders()
         self.load_policies()
@@ -282,10 +284,10 @@ class Hook:
         try:
             from guardhook.gate import record
 
+            if verdict.cause == "folders" or not self.told:
+                return  # a folder that was named and does not exist is not made, nor another one taken for one that may be named
             if self.folders is None:
                 self.folders = folders_module.for_hook(self.options.directory, PROGRAM)
-            if verdict.cause == "folders":
-                return  # a folder that was named and does not exist is not made
             event = self.event
             if event is None:
                 event = Event(self.options.dialect or "unknown", self.options.event or "", "other", {})
@@ -355,7 +357,7 @@ def _guarded(words: list[str]) -> None:
     except PayloadError as error:
         hook.fail("payload", str(error))
     except options_module.OptionError as error:
-        hook.options = error.options
+        hook.options, hook.told = error.options, True
         hook.fail("usage", f"{error}; the registration of guardhook is wrong, run `guardhook doctor`")
     except BaseException as error:
         hook.fail("internal", f"guardhook failed ({type(error).__name__}); nothing is allowed until it works again")

@@ -56,7 +56,8 @@ def parse(argv: list[str]) -> Options:
             if name not in ("--dialect", "--dir", "--verdict-fd"):
                 found = f"unknown option {name}"
             else:
-                if not equals and index < len(words):
+                # A value that was left out must not take the next option with it.
+                if not equals and index < len(words) and not words[index].startswith("--"):
                     value = words[index]
                     index += 1
                 found = _set(options, name, value)

@@ -55,6 +55,16 @@ def test_typos_are_errors(argv: list[str]) -> None:
         options.parse(["hook", *argv])
 
 
+@pytest.mark.parametrize("name", ["--dialect", "--verdict-fd"])
+def test_a_value_left_out_takes_no_other_option_with_it(name: str) -> None:
+    """`--dialect --dir X` took `--dir` for the dialect, and recorded in the user's own folder."""
+    with pytest.raises(options.OptionError) as caught:
+        options.parse(["hook", "PreToolUse", name, "--dir", "/x", "--enforce"])
+    kept = caught.value.options
+    assert str(caught.value) == f"{name} needs a value"
+    assert (kept.event, kept.directory, kept.dialect, kept.enforce) == ("PreToolUse", "/x", None, True)
+
+
 def test_what_is_understood_counts_although_something_else_is_wrong() -> None:
     with pytest.raises(options.OptionError) as caught:
         options.parse(["hook", "PreToolUse", "--enforec", "--dir", "/x", "--dialect", "codex", "--verdict-fd", "3"])
