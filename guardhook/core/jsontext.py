@@ -175,3 +175,8 @@ def _escape(char: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def pointer(path: list[str | int]) -> str:
+    """The JSON pointer (RFC 6901) of a path."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)

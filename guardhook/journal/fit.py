@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from guardhook.core.jsontext import dumps, strings
-from guardhook.journal.redact import pointer
+from guardhook.core.jsontext import dumps, pointer, strings
 
 # Longest string kept, in characters: the first step that makes the value fit is taken.
 STEPS = (262_144, 65_536, 16_384, 4_096, 1_024, 256)

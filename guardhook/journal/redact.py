@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 
 from guardhook.core import limits
+from guardhook.core.jsontext import pointer
 from guardhook.core.restore import restore
 
 TYPE_CHECKING = False
@@ -371,9 +372,9 @@ def _pattern(frozen: tuple[object, ...] | str) -> Pattern:
     known = _patterns.get(id(frozen))
     if known is None:
         if isinstance(frozen, str):
-            from guardhook.journal.rules import compiled
+            import regex
 
-            known = (frozen, compiled(frozen))
+            known = (frozen, regex.compile(frozen, regex.V0))
         else:
             known = (frozen, restore(frozen))
         _patterns[id(frozen)] = known
@@ -507,8 +508,3 @@ class _Walk:
         self._lists -= 1
         self._open = before
         return value if out is None else out
-
-
-def pointer(path: list[str | int]) -> str:
-    """The JSON pointer (RFC 6901) of a path."""
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)

@@ -430,14 +430,9 @@ def freeze_rules(custom: Sequence[str] = (), without: Sequence[str] = ()) -> tup
     rows: list[Row] = []
     for rule in RULES:
         if rule.name not in left_out:
-            frozen = None if rule.pattern is None else freeze(compiled(rule.pattern))
+            frozen = None if rule.pattern is None else freeze(regex.compile(rule.pattern, regex.V0))
             rows.append((rule.name, rule.where, rule.gates, rule.anchors or rule.gates, frozen, rule.group))
     return (*rows, *_own(custom))
-
-
-def compiled(pattern: str) -> regex.Pattern[str]:
-    """The pattern of a rule."""
-    return regex.compile(pattern, regex.V0)
 
 
 def _own(custom: Sequence[str]) -> Iterator[Row]:
@@ -446,7 +441,7 @@ def _own(custom: Sequence[str]) -> Iterator[Row]:
         said = secret_problem(text, endless=True)  # running it is bounded
         if said is not None:
             raise RuleError(said)
-        yield "custom", "any", (), (), freeze(compiled(text)), 0
+        yield "custom", "any", (), (), freeze(regex.compile(text, regex.V0)), 0
 
 
 def configured(folders: Folders) -> tuple[Row, ...]:
