@@ -70,7 +70,7 @@ def command(
                 check.add(store, trace)
             report = check.report(may_be_empty=allow_empty or trace_id is not None)
     except Refused as error:
-        if junit:
+        if junit and junit.strip():
             _junit(junit, [("check", "gate", "error", error.message, [])], as_json)
         raise
     if junit:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from guardhook.core.folders import Folders
-from guardhook.store import Store, open_store
+from guardhook.store import Store, open_store, query
 from guardhook.store.errors import Ambiguous, NotFound
 
 __all__ = ["Ambiguous", "NotFound", "RunRef", "find", "find_in", "list_in", "list_runs", "of_key"]
@@ -90,7 +90,7 @@ def find(folders: Folders, name: str) -> RunRef:
 
 def find_in(store: Store, name: str) -> RunRef:
     """As `find`, in an open store."""
-    wanted = name.strip()
+    wanted = query.kept(name.strip())
     if not wanted:
         raise NotFound("no run has a blank name", store.path)
     for test in ("{0} = ?1", "substr({0}, 1, length(?1)) = ?1"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from guardhook.store.golden import canonical
 from guardhook.store.model import Step, Trace
 from guardhook.store.query import Store
 
@@ -80,13 +81,18 @@ def _step(old: Step, new: Step, chosen: frozenset[str]) -> Iterator[Difference]:
         if field not in chosen:
             continue
         if field == "input":
-            same = old.input_json == new.input_json or old.input == new.input
+            same = old.input_json == new.input_json or equal(old.input, new.input)
         elif field == "output":
-            same = old.output_json == new.output_json or old.output == new.output
+            same = old.output_json == new.output_json or equal(old.output, new.output)
         else:
-            same = _value(old, field) == _value(new, field)
+            same = equal(_value(old, field), _value(new, field))
         if not same:
             yield Difference(old.step_number, field, _value(old, field), _value(new, field))
+
+
+def equal(one: object, other: object) -> bool:
+    """Whether two JSON values are the same. To Python `true` equals 1."""
+    return one == other and canonical(one) == canonical(other)
 
 
 def _value(step: Step, field: str) -> object:
@@ -101,5 +107,5 @@ def _whole(left: Trace, right: Trace, chosen: frozenset[str], names: Iterable[st
     for name in names:
         attribute = name.removeprefix("trace_")
         old, new = getattr(left, attribute), getattr(right, attribute)
-        if name in chosen and old != new:
+        if name in chosen and not equal(old, new):
             yield Difference(None, name, old, new)

@@ -54,7 +54,9 @@ def sessions(folders: Folders) -> list[Session]:
     try:
         for folder, key, _ in behind.data_files(journal, packed=True):
             if folder != behind.IMPORTS:
-                parts = [os.lstat(path) for path in _files(journal, folder, key)]
+                parts = [status for path in _files(journal, folder, key) if (status := _status(path)) is not None]
+                if not parts:
+                    continue
                 old = found.get(key, Session(key, 0.0, 0, ()))
                 found[key] = Session(
                     key, max(old.last, *(p.st_mtime for p in parts)), old.size + sum(p.st_size for p in parts), (*old.days, folder)
@@ -66,6 +68,14 @@ def sessions(folders: Folders) -> list[Session]:
     except OSError as error:
         raise Unusable(f"{journal}: {error.strerror or error}", journal) from None
     return sorted(found.values(), key=lambda s: (s.last, s.key))
+
+
+def _status(path: str) -> os.stat_result | None:
+    """None for a file that another process removed meanwhile."""
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
 
 
 def _files(journal: str, day: str, key: str) -> list[str]:
@@ -171,7 +181,8 @@ def _compress(folders: Folders, session: Session) -> int | None:
 
 
 def _size(journal: str, session: Session) -> int:
-    return sum(os.lstat(f).st_size for day in session.days for f in _files(journal, day, session.key))
+    found = [_status(f) for day in session.days for f in _files(journal, day, session.key)]
+    return sum(status.st_size for status in found if status is not None)
 
 
 def remove(folders: Folders, session: Session, rewriting: generation.Rewriting) -> bool:

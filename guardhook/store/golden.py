@@ -13,6 +13,7 @@ from guardhook.store.model import Step, Trace
 from guardhook.store.query import Store
 
 _OURS = ("status", "total_duration_ms", "total_tokens", "tags")
+_EXACT = 1 << 53  # up to here a float is the whole number that it looks like
 DISPLACED = "trace_metadata_"  # before a key of the trace's metadata whose name the entry needs itself
 
 
@@ -65,5 +66,13 @@ def match_key(agent: object, given: object) -> str | None:
 
 
 def canonical(value: object) -> str:
-    """ASCII text that is equal for equal JSON values, whatever the order of keys."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    """ASCII text that is equal for equal JSON values, whatever the order of keys; `1.0` is `1`, and `true` is not."""
+    return json.dumps(_whole(value), sort_keys=True, separators=(",", ":"))
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < _EXACT else value
+    if isinstance(value, dict):
+        return {key: _whole(part) for key, part in value.items()}
+    return [_whole(part) for part in value] if isinstance(value, list) else value

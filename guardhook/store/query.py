@@ -93,7 +93,7 @@ class Store:
 
     def get(self, trace_id: str) -> Trace:
         """The trace with this id, else the only one whose id starts so, else the one of this session (no fork). Raises NotFound, Ambiguous."""
-        wanted = _kept(trace_id)
+        wanted = kept(trace_id)
         if not wanted.strip():
             raise NotFound("no trace has a blank id", self.path)
         found = self._fetch("id = :id", {"id": wanted}, "LIMIT 1") or self._fetch(
@@ -188,7 +188,7 @@ class Store:
             values["project"] = filter.project.rstrip("/")
         if not filter.forks:
             clauses.append("parent_trace_id IS NULL")
-        return " AND ".join(clauses), {k: _kept(v) if isinstance(v, str) else v for k, v in values.items()}
+        return " AND ".join(clauses), {k: kept(v) if isinstance(v, str) else v for k, v in values.items()}
 
     # --- inside a trace -----------------------------------------------------------------------------------------
 
@@ -371,7 +371,7 @@ class Store:
         return [Problem._make(row) for row in rows]
 
 
-def _kept(text: str) -> str:
+def kept(text: str) -> str:
     """What the store made of such a text (guardhook.store.lines.clean): arguments and names of files may hold bytes that are no UTF-8."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

@@ -161,6 +161,15 @@ def test_a_gate_that_can_not_tell_is_never_green(rig: Rig, words: list[str], gol
     assert suite.get("errors") == "1"
 
 
+def test_a_blank_name_of_a_junit_file_is_refused_and_no_file_is_made(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    result = rig.check("--junit", "  ")
+    assert result.exit_code == 2 and "--junit" in result.output and sorted(tmp_path.iterdir()) == before
+
+
 def test_files_and_stores_that_can_not_be_read(rig: Rig, tmp_path: Path) -> None:
     assert rig.run("check", "--json").exit_code == 2
     assert rig.run("check", "--golden", str(tmp_path / "none")).exit_code == 2

@@ -49,6 +49,27 @@ def found(data: Path, *args: str) -> dict[str, Any]:
     return out
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        (1, True, False), (0, False, False), ([1, {"x": True}], [True, {"x": 1}], False), (1, 1.0, True), ({"a": [2.0, None]}, {"a": [2, None]}, True),
+        ("1", 1, False), (None, 0, False), (1.5, 1.25, False), (9007199254740993, 9007199254740992.0, False),
+    ],
+)  # fmt: skip
+def test_values_are_compared_as_json_has_them(tmp_path: Path, old: object, new: object, same: bool) -> None:
+    base = tmp_path / "gh"
+    for name, value in (("left", old), ("right", new)):
+        put(
+            base,
+            name,
+            {"input": {"v": value}, "output": {"v": value}},
+            end={"output": {"v": value}},
+            input={"v": value},
+        )
+    fields = [d["field"] for d in found(base, "left", "right")["diffs"]]
+    assert fields == ([] if same else ["trace_input", "input", "output", "trace_output"])
+
+
 def test_every_difference_with_its_step_and_none_for_key_order(data: Path) -> None:
     out = found(data, "left", "right")
     assert list(out) == [

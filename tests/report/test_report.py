@@ -73,6 +73,13 @@ def test_recorded_words_stay_words(tmp_path: Path) -> None:
         assert "<!--" not in text.replace("<!doctype", "")
 
 
+def test_nothing_in_the_page_controls_a_terminal_that_it_is_printed_on(tmp_path: Path) -> None:
+    base = tmp_path / "gh"
+    text = made(base, tmp_path, recorded(base, "a", 2, text="x\x85\x9b31m\x7f<b>\x1b[31m\u2028é"))
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028]", text)
+    assert "\\u0085\\u009b31m\\u007f\\u003cb>" in text and "é" in text  # told all the same
+
+
 def run_list(base: Path) -> str:
     from click.testing import CliRunner
 

@@ -196,7 +196,10 @@ def test_a_hostile_store_and_hostile_words(
     words: tuple[str, ...], store: Path, known: list[str], surroundings: dict[str, str]
 ) -> None:
     tame = ODD.replace("\ud800", "").replace("\x00", "")
-    variants: list[list[str]] = [[], *[[name, *MORE.get(words, [])] for name in known], [tame], [f"--{tame}"]]
+    bytes_ = os.fsdecode(b"no\xffutf-8\xed\xa0\x80")  # as a shell passes on what is no text
+    variants: list[list[str]] = [
+        [], *[[name, *MORE.get(words, [])] for name in known], [tame], [f"--{tame}"], [bytes_, *MORE.get(words, [])],
+    ]  # fmt: skip
     if words == ("watch",):
         del variants[0]  # would follow what other commands left running
     for variant in variants:

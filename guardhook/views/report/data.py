@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -44,9 +45,15 @@ class Measure(NamedTuple):
     last: int | None  # the last step that is shown, None for all
 
 
+_NOT_AS_IT_IS = re.compile("[<\x7f-\x9f\u2028\u2029]")
+
+
 def embedded(value: object) -> bytes:
-    """JSON that can stand in an HTML script element: no `<`, and no line separators of JavaScript's."""
-    return encode(value).replace(b"<", b"\\u003c").replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")  # fmt: skip
+    """JSON that can stand in an HTML script element: no `<`, no line separators of JavaScript's, and nothing that controls a terminal which the page is printed on."""
+    text = encode(value)
+    if text.isascii() and b"<" not in text and b"\x7f" not in text:
+        return text
+    return _NOT_AS_IT_IS.sub(lambda found: f"\\u{ord(found[0]):04x}", text.decode()).encode()
 
 
 def size(text: str) -> int:
