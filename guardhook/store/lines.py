@@ -60,7 +60,7 @@ class Entry(NamedTuple):
 def entries(fd: int, place: Place) -> Iterator[Entry]:
     """Complete lines from the place on."""
     number, order = place.line, place.seq
-    for offset, end, raw in _raw_lines(fd, place.offset, place.size):
+    for offset, end, raw in raw_lines(fd, place.offset, place.size):
         number += 1
         if raw is None:
             yield Entry(order, place, offset, end, number, None, f"longer than {LINE_BYTES >> 20} MiB")
@@ -97,8 +97,14 @@ def clean(value: object) -> object:
     return value
 
 
-def _raw_lines(fd: int, start: int, size: int) -> Iterator[tuple[int, int, bytes | None]]:
-    """(offset, end, line) of complete lines up to size; None for one that is too long to be kept in memory."""
+def raw_lines(
+    fd: int, start: int, size: int, *, unfinished: bool = False, most: int | None = None
+) -> Iterator[tuple[int, int, bytes | None]]:
+    """(offset, end, line) of the lines up to size, without their line feeds; None for one that is longer than `most` (LINE_BYTES) and not kept in memory.
+
+    unfinished: the last line too where no line feed ends it; else it is left for the next time. Raises OSError.
+    """
+    most = LINE_BYTES if most is None else most
     offset = position = start
     parts: list[bytes] = []
     length = 0
@@ -106,19 +112,20 @@ def _raw_lines(fd: int, start: int, size: int) -> Iterator[tuple[int, int, bytes
         position += len(chunk)
         if b"\n" not in chunk:
             length += len(chunk)
-            if length <= LINE_BYTES:
+            if length <= most:
                 parts.append(chunk)
             else:
                 parts.clear()
             continue
-        parts.append(chunk)
-        *whole, rest = (b"".join(parts) if length <= LINE_BYTES else chunk).split(b"\n")
-        for index, raw in enumerate(whole):
-            if index == 0 and length > LINE_BYTES:
-                end = position - len(chunk) + len(raw) + 1
-                yield offset, end, None
-            else:
-                end = offset + len(raw) + 1
-                yield offset, end, raw
-            offset = end
-        parts, length = [rest], len(rest)
+        first, _, rest = chunk.partition(b"\n")
+        end = position - len(rest)
+        parts.append(first)
+        yield offset, end, b"".join(parts) if length <= most else None
+        *whole, tail = rest.split(b"\n")
+        for raw in whole:
+            offset, end = end, end + len(raw) + 1
+            yield offset, end, raw
+        offset = end
+        parts, length = [tail], len(tail)
+    if unfinished and length:
+        yield offset, position, b"".join(parts) if length <= most else None
