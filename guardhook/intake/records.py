@@ -12,10 +12,9 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 import msgspec
 
 from guardhook.intake.jsonlines import BadJson, lenient
-from guardhook.store.lines import clean
+from guardhook.store.lines import clean, raw_lines
 
 LINE_BYTES = 64 << 20
-_CHUNK = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 _BETWEEN = frozenset(" \t\r\n,")
 _scan = json.JSONDecoder(strict=False).raw_decode
@@ -58,33 +57,11 @@ def lines(fd: int, size: int | None = None) -> Iterator[tuple[int, bytes | None,
     """
     if size is None:
         size = os.fstat(fd).st_size
-    number = position = offset = 0
-    parts: list[bytes] = []
-    length = 0
-    while position < size and (chunk := os.pread(fd, min(_CHUNK, size - position), position)):
-        position += len(chunk)
-        if b"\n" not in chunk:
-            length += len(chunk)
-            if length <= LINE_BYTES:
-                parts.append(chunk)
-            else:
-                parts.clear()
-            continue
-        first, _, rest = chunk.partition(b"\n")
-        parts.append(first)
-        for raw in (b"".join(parts) if length <= LINE_BYTES else None, *rest.split(b"\n")[:-1]):
-            number += 1
-            end = offset + (length + len(first) if raw is None else len(raw)) + 1
-            if raw is None or (line := _stripped(raw, offset)):
-                yield number, None if raw is None else line, offset
-            offset = end
-        tail = chunk[chunk.rindex(b"\n") + 1 :]
-        parts, length = [tail], len(tail)
-    line = _stripped(b"".join(parts), offset)
-    if length > LINE_BYTES:
-        yield number + 1, None, offset
-    elif line:
-        yield number + 1, line, offset
+    for number, (offset, _, raw) in enumerate(raw_lines(fd, 0, size, unfinished=True, most=LINE_BYTES), 1):
+        if raw is None:
+            yield number, None, offset
+        elif line := _stripped(raw, offset):
+            yield number, line, offset
 
 
 def _stripped(raw: bytes, offset: int) -> bytes:
