@@ -14,7 +14,7 @@ from guardhook.core.folders import Folders
 from guardhook.core.jsontext import dumps, printable
 
 if TYPE_CHECKING:
-    from guardhook.policy.load import Found, Loaded
+    from guardhook.policy.layers import Found, Loaded
 
 _QUIET_DAYS = 7
 _FIXED = (("ID", 16), ("Action", 6), ("Pri", 3), ("On", 8), ("Layer", 7))

@@ -151,9 +151,9 @@ def show(policy: str, directory: str | None, as_json: bool) -> None:
 def test(path: str | None, directory: str | None, as_json: bool) -> None:
     """Run the examples of all policies, or of a policy file or folder. Status 1 when one fails."""
     from guardhook.commands import reading
-    from guardhook.policy import examples, load
+    from guardhook.policy import examples, layers, load
 
-    loaded = load.Loaded()
+    loaded = layers.Loaded()
     if path is not None and not os.path.exists(path):
         fail(f"{path}: there is no such file or folder", as_json=as_json)
     if path is None:

@@ -64,7 +64,7 @@ expect = "allow"
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(name: str, directory: str | None, as_json: bool) -> None:
     """Write a policy file to start from into your own layer."""
-    from guardhook.policy import examples, load
+    from guardhook.policy import examples, layers, load
 
     if not _NAME.fullmatch(name):
         fail(f"{name!r}: a name is made of lower-case letters, digits, - and _, at most 64 of them", as_json=as_json)
@@ -76,7 +76,7 @@ def command(name: str, directory: str | None, as_json: bool) -> None:
     path = f"{folders.user_policies}/{name}.toml"
     text = TEMPLATE.format(name=name, path=_quoted(path)).encode("utf-8", "surrogateescape")
     _write(path, text, as_json)
-    fresh = load.Loaded()
+    fresh = layers.Loaded()
     load.read_file(fresh, path, "user", fresh.errors.append)
     outcomes = [examples.run(found, example) for found in fresh.policies for example in found.policy.example]
     failed = [o for o in outcomes if not o.passed]

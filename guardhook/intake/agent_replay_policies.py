@@ -13,7 +13,7 @@ import tomlkit
 
 from guardhook.core.folders import Folders
 from guardhook.core.jsontext import PayloadError, loads_text
-from guardhook.policy import check, edit, load
+from guardhook.policy import check, edit, layers, load, tomlfile
 from guardhook.policy.model import CLASSIC_KEYS, Policy, PolicyFile
 
 FILE = "agent-replay.toml"
@@ -52,7 +52,7 @@ def take(rows: list[dict[str, object]], folders: Folders, dry_run: bool) -> list
                 fresh, there = _split(usable, folders)
                 if fresh:
                     _write(path, fresh)
-    except (edit.EditError, load.PolicyError) as error:
+    except (edit.EditError, tomlfile.PolicyError) as error:
         return [*notes, f"no policy was taken: {error}"]
     notes += [f"policy {name!r}: there is one of this name already ({where}), which stays as it is" for name, where in there]  # fmt: skip
     if fresh:
@@ -92,7 +92,7 @@ def policy_of(row: dict[str, object]) -> Policy | str:
         made = msgspec.convert(given, Policy)
         check.check(made)
     except msgspec.ValidationError as error:
-        return load.plain(str(error))
+        return tomlfile.plain(str(error))
     except check.Problem as problem:
         return f"{problem.field}: {problem}"
     return made
@@ -109,7 +109,7 @@ def _split(
     usable: list[tuple[Policy, bool]], folders: Folders
 ) -> tuple[list[tuple[Policy, bool]], list[tuple[str, str]]]:
     """Those that are new, and names and places of those that the user has. Raises PolicyError where a file of the user's is broken."""
-    loaded = load.Loaded()
+    loaded = layers.Loaded()
     load.read_layer(loaded, folders.user_policies, "user", loaded.errors.append)
     if loaded.errors:
         raise loaded.errors[0]
@@ -142,6 +142,6 @@ def _write(path: str, policies: list[tuple[Policy, bool]]) -> None:
             table[key] = item
         listed.append(table)
     text = tomlkit.dumps(document).encode("utf-8")
-    for policy in load.parse(text, path, PolicyFile).policy:
+    for policy in tomlfile.parse(text, path, PolicyFile).policy:
         check.check(policy)
     edit.replace(path, text)

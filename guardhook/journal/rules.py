@@ -451,7 +451,7 @@ def configured(folders: Folders) -> tuple[Row, ...]:
     Only a hook that can't be judged is stopped by it.
     """
     from guardhook.policy import config
-    from guardhook.policy.load import Loaded
+    from guardhook.policy.layers import Loaded
 
     loaded = Loaded()
     config.read(folders, loaded)

@@ -13,7 +13,7 @@ from typing import Any, cast
 from guardhook.core import atomic
 from guardhook.core.folders import Folders
 from guardhook.policy import check, compiled, index, load, trust
-from guardhook.policy.load import Found, Loaded
+from guardhook.policy.layers import Found, Loaded
 
 LOCK_SECONDS = 10.0
 Redaction = Callable[[Sequence[str], Sequence[str]], Sequence[object]]

@@ -7,17 +7,17 @@ it wins. Other sections belong to other commands and are left alone.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from guardhook.core import limits
 from guardhook.core.event import EVENTS
 from guardhook.core.folders import Folders
+from guardhook.policy import layers
+from guardhook.policy.layers import Loaded
 from guardhook.policy.regexes import secret_problem
-
-if TYPE_CHECKING:
-    from guardhook.policy.load import Loaded
+from guardhook.policy.tomlfile import PolicyError, line_of, plain
 
 SECTIONS = ("gate", "capture", "forensics")
 Mode = Literal["redacted", "full", "hashed", "none"]
@@ -67,12 +67,10 @@ class ConfigFile(msgspec.Struct):
 
 def read(folders: Folders, loaded: Loaded) -> dict[str, object]:
     """The settings as the compiled file keeps them. Errors go to loaded.errors."""
-    from guardhook.policy.load import PolicyError, _file, line_of
-
     read_files = []
     for folder in (folders.system, folders.config):
         path = f"{folder}/config.toml"
-        found = _file(loaded, path, ConfigFile)
+        found = layers.read(loaded, path, ConfigFile)
         if found is None:
             read_files.append(ConfigFile())
             continue
@@ -155,8 +153,6 @@ def _layered(system: object, user: object, locked: bool, keys: tuple[str, ...]) 
 
 def problem(section: str, table: object) -> str | None:
     """Why a table can't stand as `[gate]` or `[capture]`; None when it can."""
-    from guardhook.policy.load import plain
-
     try:
         _check(msgspec.convert({section: table}, ConfigFile))
     except _Wrong as wrong:

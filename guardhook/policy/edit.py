@@ -18,10 +18,11 @@ from tomlkit.exceptions import TOMLKitError
 
 from guardhook.core import atomic
 from guardhook.core.folders import Folders
-from guardhook.policy import check, load
+from guardhook.policy import check, load, tomlfile
 from guardhook.policy.compile import policy_id
-from guardhook.policy.load import Found, Loaded, PolicyError
+from guardhook.policy.layers import Found, Loaded
 from guardhook.policy.model import OverrideFile, Policy, PolicyFile
+from guardhook.policy.tomlfile import PolicyError
 
 ADDED = "guard.toml"
 LOCK_SECONDS = 5.0
@@ -240,7 +241,7 @@ def item(value: Any) -> Any:
 def write(path: str, document: tomlkit.TOMLDocument, type_: type[Any]) -> None:
     text = tomlkit.dumps(document).encode("utf-8")
     try:
-        load.parse(text, path, type_)
+        tomlfile.parse(text, path, type_)
     except PolicyError as error:
         raise EditError(f"the change would break the file, so nothing was written: {error}") from None
     replace(path, text)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from guardhook.core.event import Event
-from guardhook.policy.load import Found
+from guardhook.policy.layers import Found
 from guardhook.policy.model import Example
 
 PROJECT = "/home/user/project"  # where an example runs that names no folder

@@ -10,7 +10,7 @@ import msgspec
 import tomlkit
 
 from guardhook.core.folders import Folders
-from guardhook.policy import check, edit, load
+from guardhook.policy import check, edit, load, tomlfile
 from guardhook.policy.model import ExceptionFile, Pattern, PolicyException
 
 FILE = "exceptions.toml"
@@ -32,12 +32,12 @@ def listed(folders: Folders, now: float | None = None) -> list[Listed]:
     path = f"{folders.config}/{FILE}"
     try:
         with open(path, "rb") as file:
-            found = load.parse(file.read(), path, ExceptionFile).exception
+            found = tomlfile.parse(file.read(), path, ExceptionFile).exception
     except FileNotFoundError:
         return []
     except OSError as error:
         raise edit.EditError(f"{path}: can't be read: {error.strerror}") from None
-    except load.PolicyError as error:
+    except tomlfile.PolicyError as error:
         raise edit.EditError(str(error)) from None
     moment = time.time() if now is None else now
     return [

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from guardhook.core.folders import Folders
 from guardhook.policy import config, settings, tomltext
-from guardhook.policy.load import line_of
 from guardhook.policy.settings import FILE, KEYS, Key
+from guardhook.policy.tomlfile import line_of
 
 LOCKED = "locked"
 _DURATION = re.compile(r"\d+(\.\d+)? ?(ms|s|m|h|d|w)", re.ASCII | re.IGNORECASE)

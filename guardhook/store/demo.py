@@ -62,8 +62,9 @@ def reset(folders: Folders) -> gc.Report:
 def policies() -> Compiled:
     """The sample policies, in memory only."""
     from guardhook.policy import compile as compiler
-    from guardhook.policy.load import Found, parse
+    from guardhook.policy.layers import Found
     from guardhook.policy.model import PolicyFile
+    from guardhook.policy.tomlfile import parse
 
     found = parse(POLICIES.encode(), "samples", PolicyFile)
     return compiler.in_memory([Found(policy, "user", "samples", None) for policy in found.policy])

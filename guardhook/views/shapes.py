@@ -94,7 +94,7 @@ NO_STATS: dict[str, object] = {
 
 def enabled_policies(folders: Folders) -> int:
     """How many policies are on, as compiled; as read from their files when those are newer."""
-    from guardhook.policy import compiled
+    from guardhook.policy import compiled, tomlfile
 
     try:
         return len(compiled.load(folders).policies)
@@ -103,5 +103,5 @@ def enabled_policies(folders: Folders) -> int:
 
         try:
             return sum(1 for found in load.load(folders, time.time()).policies if found.on)
-        except (OSError, load.PolicyError):
+        except (OSError, tomlfile.PolicyError):
             return 0

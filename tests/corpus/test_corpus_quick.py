@@ -48,6 +48,13 @@ def test_everyday_commands_take_it() -> None:
     assert [c for c in quick if not judge._harmless([packs("strict")], bash(c), facts())] == []
 
 
+@pytest.mark.parametrize(
+    "command", ["git wipe", "git status && git w", "just go", "task go", "npm install", "composer go", "deno task go"]
+)
+def test_what_a_file_on_disk_decides_is_never_quick(command: str) -> None:
+    assert not judge._harmless([packs("balanced")], bash(command), facts())
+
+
 PROGRAMS = ["ls", "cat", "head", "grep", "rg", "git", "echo", "wc", "sort", "diff", "jq", "stat", "file", "test", "tool", "a.out", "LS", "Cat", "mytool2", "cd", "true"]  # fmt: skip
 WORDS = [
     "-rf", "-a", "-n", "--", "-", "src", "README.md", "a/b/c.txt", ".", "..", "/", "/etc/passwd", "etc/shadow", "shadow", ".env", "config/.env.local", "env", "id_rsa", "deploy_rsa", "host_ed25519",

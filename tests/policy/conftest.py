@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from guardhook.core.folders import Folders, explicit
-from guardhook.policy import compiled, load
+from guardhook.policy import compiled, layers, load
 
 
 @pytest.fixture(scope="session")
-def shipped() -> list[load.Found]:
-    loaded = load.Loaded()
+def shipped() -> list[layers.Found]:
+    loaded = layers.Loaded()
     load.shipped_of(loaded)
     assert loaded.errors == []
     return loaded.policies

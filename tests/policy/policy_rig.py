@@ -8,18 +8,18 @@ import msgspec
 
 from guardhook.core.event import Event
 from guardhook.policy import compile as compiler
-from guardhook.policy import compiled, load
+from guardhook.policy import compiled, layers
 from guardhook.policy.model import Policy
 
 
-def policy(match: dict[str, Any], action: str = "deny", **more: Any) -> load.Found:
+def policy(match: dict[str, Any], action: str = "deny", **more: Any) -> layers.Found:
     """A usable policy; `layer` may be given."""
     layer = more.pop("layer", "user")
     data = {"name": "p", "action": action, "match": match, **more}
-    return load.Found(msgspec.convert(data, Policy), layer, "test.toml", 1)
+    return layers.Found(msgspec.convert(data, Policy), layer, "test.toml", 1)
 
 
-def sets(*found: load.Found) -> list[compiled.Compiled]:
+def sets(*found: layers.Found) -> list[compiled.Compiled]:
     return [compiler.in_memory(list(found))]
 
 

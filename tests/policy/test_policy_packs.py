@@ -14,7 +14,7 @@ from guardhook.analysis.facts import Facts
 from guardhook.core.event import Event
 from guardhook.core.folders import Folders
 from guardhook.core.verdict import Verdict
-from guardhook.policy import check, compiled, examples, load, match
+from guardhook.policy import check, compiled, examples, layers, load, match
 from guardhook.policy import compile as compiler
 from guardhook.policy.compiled import Compiled
 
@@ -24,7 +24,7 @@ def packs() -> dict[str, Compiled]:
     """The shipped policies as each preset has them."""
     out = {}
     for preset in ("balanced", "strict"):
-        loaded = load.Loaded()
+        loaded = layers.Loaded()
         load.shipped_of(loaded)
         for found in loaded.policies:
             found.on = found.policy.enabled and (found.policy.presets is None or preset in found.policy.presets)
@@ -38,13 +38,13 @@ def judge(pack: Compiled, event: Event) -> Verdict:
     return match.judge([pack], event, analyse(event, facts))
 
 
-def test_every_example_holds(shipped: list[load.Found]) -> None:
+def test_every_example_holds(shipped: list[layers.Found]) -> None:
     outcomes = [examples.run(found, example) for found in shipped for example in found.policy.example]
     print(examples.render(examples.confusion(outcomes)))
     assert [f"{o.policy}: {o.text}: {o.got}" for o in outcomes if not o.passed] == []
 
 
-def test_every_policy_explains_itself(shipped: list[load.Found]) -> None:
+def test_every_policy_explains_itself(shipped: list[layers.Found]) -> None:
     for found in shipped:
         policy = found.policy
         hits = [e for e in policy.example if e.expect != "allow"]
@@ -57,19 +57,19 @@ def test_every_policy_explains_itself(shipped: list[load.Found]) -> None:
         assert check.warnings(policy) == [], policy.name
 
 
-def test_shipped_policies_ask_about_effects_not_about_text(shipped: list[load.Found]) -> None:
+def test_shipped_policies_ask_about_effects_not_about_text(shipped: list[layers.Found]) -> None:
     """Text in a command line is data as often as not."""
     for found in shipped:
         assert not {"input_regex", "input_contains"} & set(found.policy.match.given()), found.policy.name
 
 
-def test_names_are_unique_across_packs(shipped: list[load.Found]) -> None:
+def test_names_are_unique_across_packs(shipped: list[layers.Found]) -> None:
     names = [f.policy.name for f in shipped]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("preset", ["balanced", "strict"])
-def test_no_suggestion_is_stopped_itself(shipped: list[load.Found], packs: dict[str, Compiled], preset: str) -> None:
+def test_no_suggestion_is_stopped_itself(shipped: list[layers.Found], packs: dict[str, Compiled], preset: str) -> None:
     seen = 0
     for found in shipped:
         for command in re.findall(r"`([^`]+)`", found.policy.suggest):
