@@ -15,7 +15,7 @@ from guardhook.core.event import Event
 from guardhook.core.verdict import BLOCKING, Verdict
 from guardhook.dialects import tools
 from guardhook.policy import compile as compiler
-from guardhook.policy import load, match
+from guardhook.policy import layers, load, match
 from guardhook.policy.compiled import Compiled
 
 HERE = Path(__file__).parent
@@ -80,7 +80,7 @@ def rows() -> tuple[Row, ...]:
 @functools.cache
 def packs(preset: str) -> Compiled:
     """The shipped policies as a preset has them."""
-    loaded = load.Loaded()
+    loaded = layers.Loaded()
     load.shipped_of(loaded)
     assert loaded.errors == []
     for found in loaded.policies:
