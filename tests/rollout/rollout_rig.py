@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner, Result
-from store_rig import SESSION, Journal
+from store_rig import SESSION, Event, Journal, event
 
 from guardhook.commands import main
 from guardhook.rollout.lines import fitting
@@ -49,9 +50,9 @@ def told(events: list[Item], *kinds: str) -> list[Item]:
     """Payloads of events of these types, without what all events carry."""
     usual = ("schema_version", "conversation_id", "step_basis")
     found = []
-    for event in events:
-        data = event.get("data")
-        if event["type"] in kinds and isinstance(data, dict):
+    for one in events:
+        data = one.get("data")
+        if one["type"] in kinds and isinstance(data, dict):
             found.append({k: v for k, v in data.items() if k not in usual})
     return found
 
@@ -66,3 +67,20 @@ def run(*words: str, data: Path | None = None, env: dict[str, str] | None = None
     more = [] if data is None else ["--dir", str(data)]
     clean = {"GUARDHOOK_DIR": "", "GUARDHOOK_ROLLOUT_DIR": "", "COLUMNS": "80"}
     return CliRunner().invoke(main, ["rollout", *words, *more], env={**clean, **(env or {})})
+
+
+def bash(name: str, call: str | None, command: str = "ls", **more: object) -> Event:
+    return event(name, tool="Bash", given={"command": command}, call=call, **more)  # type: ignore[arg-type]
+
+
+def prompt(text: str = "p") -> Event:
+    return event("user_prompt", prompt=text)
+
+
+def brief(events: list[Item]) -> list[str]:
+    return [f"{step} {kind}" for kind, step in types(events)]
+
+
+def data(events: list[Item], kind: str) -> dict[str, Any]:
+    (found,) = told(events, kind)
+    return found
