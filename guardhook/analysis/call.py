@@ -166,6 +166,8 @@ class Call:
             return place
         if isinstance(value, Val) and "stdin-args" in value.taint and HOLE in text:
             flags |= frozenset(("stdin-args",))
+        if isinstance(value, Val) and "found" in value.taint:
+            flags |= frozenset(("find",))
         before = len(self.walker.effects)
         note_write(self.walker, kind, place, flags, self.span)
         for effect in self.walker.effects[before:]:

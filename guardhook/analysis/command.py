@@ -58,6 +58,8 @@ def run(
     guard.command(call, text)
     if "listing" in first.taint:
         call.emit("run_dynamic", ("substitution",), detail=first.raw or "a program that another command found")
+    if walker.files and "/" not in text:
+        _brought(call, text)
     if len(call.args) == 1 and call.args[0].text in _ASKING:
         return UNKNOWN
     for value in call.args:
@@ -68,7 +70,7 @@ def run(
                 detail=f"{value.shown!r} mixes scripts and reads as {skeleton(fold(value.text))!r}",
             )
     handler = index.find(name)
-    if handler is not None and ("/" not in text or _is_binary(text)):
+    if handler is not None and ("/" not in text or _is_binary(text) or name in _SCRIPTS):
         out = handler(call)
         if not all(a.text.isascii() for a in call.args):
             _lookalikes(call, handler)
@@ -111,6 +113,8 @@ def mixed_script(text: str) -> bool:
 
 
 _FETCHED = frozenset(("network", "decoded"))
+# Known by this name wherever they lie.
+_SCRIPTS = frozenset(("manage.py", "artisan", "gradlew", "mvnw"))
 _BINARIES = ("/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/", "/opt/", "/snap/bin/", "/nix/", "/home/linuxbrew/", "/run/current-system/")  # fmt: skip
 
 
@@ -184,6 +188,20 @@ def _function(walker: Walker, body: object, words: list[Val], state: State, stdi
         state.arguments = keep
 
 
+# Folders in which a shell looks for programs, as far as downloads are put there.
+_PATH = ("/usr/local/bin/", "/usr/bin/", "/usr/local/sbin/", "/bin/", "/opt/homebrew/bin/")
+
+
+def _brought(call: Call, text: str) -> None:
+    """A bare name that this command has put where programs are looked for."""
+    walker = call.walker
+    for folder in (*_PATH, walker.home + "/.local/bin/", walker.home + "/bin/", "/root/.local/bin/"):
+        known = walker.files.get(folder + text)
+        if known is not None:
+            walker.note_origin(known, call.span, "script")
+            return
+
+
 def _marked(call: Call, text: str) -> None:
     value = Val(text)
     place = call.place(value)
@@ -228,7 +246,7 @@ def script(call: Call, path: Val, args: list[Val], interpreter: str = "") -> Val
         text = call.script_text(where, interpreter)
     if text is None:
         return None
-    language = interpreter or _shebang(text)
+    language = interpreter or language_of(text)
     if language == "binary":
         return None
     keep = walker.via
@@ -264,7 +282,7 @@ def _unpacked(walker: Walker, path: str) -> Val:
     return UNKNOWN
 
 
-def _shebang(text: str) -> str:
+def language_of(text: str) -> str:
     """Which language a script is in, by its first line; `binary` for what is no text."""
     if "\0" in text[:1024] or text.startswith(("\x7fELF", "MZ", "\ufffd\ufffd\ufffd\ufffd")):
         return "binary"

@@ -234,8 +234,21 @@ def _calculate(text: str) -> int | None:
     return total if not operator else None
 
 
+def referred(name: str, state: State) -> str:
+    """The variable that a name stands for by `declare -n`."""
+    for _ in range(4):
+        base, bracket, rest = name.partition("[")
+        found = state.refs.get(base)
+        if not found or found == base:
+            break
+        name = found + bracket + rest
+    return name
+
+
 def lookup(walker: Ground, name: str, state: State) -> Val | None:
     """The value of a scalar variable; None when the text doesn't say."""
+    if state.refs:
+        name = referred(name, state)
     value = state.vars.get(name)
     if value is None:
         return walker.environment(name, state)
@@ -250,6 +263,8 @@ def parameter(walker: Ground, name: str, operator: str, argument: Word | None, s
     """`$name` and `${name…}`."""
     if name == HOLE:
         return [UNKNOWN]
+    if state.refs:
+        name = referred(name, state)
     values: list[Val] | None = None
     if name in ("@", "*"):
         values = list(state.arguments)

@@ -172,13 +172,19 @@ class Ground:
             operator = redirect.operator
             if operator in ("<<", "<<-", "<<<"):
                 value = expand.single(self, redirect.target, state, tilde=False)
+                text = value.text + ("\n" if operator == "<<<" else "")
+                given = Val(text, value.taint, value.origin)
                 if redirect.fd in ("", "0"):
-                    text = value.text + ("\n" if operator == "<<<" else "")
-                    stdin = Val(text, value.taint, value.origin)
+                    stdin = given
+                else:
+                    state.vars["fd:" + redirect.fd] = given
                 continue
             value = expand.single(self, redirect.target, state)
             text = value.text
             if operator in ("<&", ">&") and (text == "-" or text.rstrip("-").isdigit()):
+                stream = state.vars.get("fd:" + text.rstrip("-"))
+                if operator == "<&" and redirect.fd in ("", "0") and isinstance(stream, Val):
+                    stdin = stream
                 continue
             span = self.span(redirect)
             if text.startswith(("/dev/tcp/", "/dev/udp/")):
@@ -192,6 +198,8 @@ class Ground:
                 read = self.read_file(value, state, span)
                 if redirect.fd in ("", "0"):
                     stdin = read
+                else:
+                    state.vars["fd:" + redirect.fd] = read
                 continue
             if text in self.pipes:
                 sinks.append((text, True))

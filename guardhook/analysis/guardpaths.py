@@ -57,11 +57,14 @@ _OWN = ("guardhook", "guardhook-hook")
 
 def guard_place(path: str, facts: Facts, hole: str) -> str:
     """`guard-own` for guardhook's files, `guard-hooks` for hook settings of a harness, `guard-folder` for a folder that holds them; else ""."""
+    marked = not _MARKS.isdisjoint(path)
     for prefix in facts.guard_paths:
         if path == prefix or path.startswith(prefix + "/"):
             return "guard-own"
         if prefix.startswith(path + "/") and path.count("/") >= 3:
             return "guard-folder"
+        if marked and _reaches(path, prefix):
+            return "guard-own"
     lowered = path.lower() if not path.islower() else path
     if "guardhook" in lowered:
         own = _own(path)
@@ -98,6 +101,13 @@ def guard_place(path: str, facts: Facts, hole: str) -> str:
         if found:
             return found
     return ""
+
+
+def _reaches(pattern: str, place: str) -> bool:
+    """Whether a pattern whose last part says something of the name can be the place: `~/.local/share/guard*`."""
+    folder, _, last = pattern.rpartition("/")
+    above, _, name = place.rpartition("/")
+    return folder == above and len(last.strip(STAR + QUERY + HOLE)) > 2 and HOLE not in last and matches(last, name)
 
 
 def _below(folder: str, names: tuple[str, ...], rest: str) -> str:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from guardhook.analysis import inline_tables as tables
 from guardhook.analysis.call import Call
+from guardhook.analysis.inline_imports import Importer
 from guardhook.analysis.inline_tokens import Value
-from guardhook.analysis.inline_values import SLICE, Folder
+from guardhook.analysis.inline_values import SLICE
 from guardhook.analysis.nodes import HOLE
 from guardhook.analysis.tokens import COMMAND, ID, LINE, OP, STR, TOKENS, tokens
 from guardhook.analysis.values import EMPTY, NONE, UNKNOWN, State, Val, concat
 from guardhook.analysis.walk import Walker
 
+_ENVIRONMENTS = frozenset(("process.env", "os.environ", "ENV"))
 # Words by which the languages repeat something.
 _LOOPS = frozenset(("while", "until", "for", "foreach", "loop", "times", "redo"))
 
@@ -24,9 +26,21 @@ def scan(call: Call, code: Val, language: str, variables: dict[str, Val] | None 
     if language == "sh":
         return call.code(code, "inline")
     call.walker.spend(3)
+    if language == "tcl":
+        _tcl(call, code.text)
     scanner = Scanner(call, language)
     scanner.names.update(variables or {})
     return scanner.run(code.text)
+
+
+def _tcl(call: Call, text: str) -> None:
+    """`file delete`, whose arguments are words and no brackets."""
+    for line in text.replace(";", "\n").replace("[", "\n").split("\n"):
+        words = line.split()
+        if words[:2] == ["file", "delete"]:
+            for word in words[2:]:
+                if not word.startswith("-"):
+                    call.change("delete", Val(word.strip('"{}]')), ("inline", "recursive", "force"))
 
 
 def scan_file(call: Call, text: str, language: str) -> Val:
@@ -42,15 +56,7 @@ def scan_text(walker: Walker, text: str, language: str, state: State) -> None:
     scan(call, Val(text), language)
 
 
-# What `from module import *` brings along, as far as it matters.
-_STARRED = {
-    "os": ("system", "popen", "remove", "unlink", "rmdir", "removedirs", "rename", "replace", "execv", "execvp", "execl", "execlp", "chmod", "chown", "truncate", "kill"),
-    "subprocess": ("run", "call", "Popen", "check_call", "check_output", "getoutput", "getstatusoutput"),
-    "shutil": ("rmtree", "move", "copy", "copyfile", "copytree", "chown"),
-}  # fmt: skip
-
-
-class Scanner(Folder):
+class Scanner(Importer):
     """One program text. `out` collects what it prints."""
 
     __slots__ = ("kind", "out", "secret", "sent")
@@ -78,6 +84,8 @@ class Scanner(Folder):
                 self.shell(self.interpolate(word), "backtick")
                 i += 1
             else:
+                if word == "(" and kind == OP:
+                    self.bracketed(i)
                 i += 1
         if self.work < 0 or n >= TOKENS:
             self.call.emit("unverified", self.kind | {"cap"}, detail="more code than is read at once")
@@ -129,11 +137,18 @@ class Scanner(Folder):
                 return done
         chain, j = self.chain(i)
         following = toks[j] if j < len(toks) else (LINE, "\n", 0)
+        if following[0] == OP and (
+            following[1] in ("+=", ".=") or (following[1] == "<<" and self.language == "ruby" and chain in self.names)
+        ):
+            self.extended(chain, self.value(j + 1, self.statement(j + 1)))
+            return j + 1
         if following[1] in ("=", ":=") and following[0] == OP and self.at_start(i):
             end = self.statement(j + 1)
             self.names[chain] = self.value(j + 1, end)
             self.destructured(i, j, end)
             return j + 1
+        if chain in _ENVIRONMENTS and following[1] in (")", ",", "}") and self.serialised(i):
+            self.secret = self.secret or "the environment"
         if chain == "eval" and following[1] in (")", ",") and i and self.toks[i - 1][1] in ("(", ","):
             self.handed_on(i)
         if following[1] == "(" and following[0] == OP:
@@ -155,6 +170,21 @@ class Scanner(Folder):
         else:
             self.call.emit("run_dynamic", ("inline", "eval"), detail="eval of a text that isn't known")
 
+    def bracketed(self, i: int) -> None:
+        """`(Path.home() / 'x').read_text()`: a method of what the brackets come to."""
+        toks = self.toks
+        end = self.close(i)
+        if (
+            end + 3 < len(toks)
+            and toks[end + 1][1] == "."
+            and toks[end + 2][1] in tables.PATH_METHODS
+            and toks[end + 3][1] == "("
+            and (i == 0 or toks[i - 1][0] != ID)
+        ):
+            value = self.value(i + 1, end)
+            if isinstance(value, Val) and value.text.strip(HOLE):
+                self.path_method(value, toks[end + 2][1], self.split(end + 4, self.close(end + 3)))
+
     def spaced(self, chain: str) -> bool:
         return chain in ("system", "exec", "spawn")
 
@@ -171,62 +201,6 @@ class Scanner(Folder):
                 or (kind == ID and word in ("else", "do", "then"))
             )
         return True
-
-    def destructured(self, i: int, j: int, end: int) -> None:
-        """`const x = require('m')`: x stands for the module."""
-        module = self.module(j + 1, end)
-        if module:
-            self.aliases[self.toks[i][1]] = module
-
-    def module(self, begin: int, end: int) -> str:
-        toks = self.toks
-        k = begin
-        if k < end and toks[k][1] == "await":
-            k += 1
-        if (
-            k + 2 < end
-            and toks[k][1] in ("require", "__import__", "import_module", "import")
-            and toks[k + 1][1] == "("
-            and toks[k + 2][0] == STR
-        ):
-            return toks[k + 2][1].removeprefix("node:")
-        if k + 4 < end and toks[k][1] == "importlib":
-            return self.module(k + 2, end)
-        return ""
-
-    def imports(self, i: int) -> int:
-        """`import a as b`, `from a import b as c`, `import {a} from 'b'`. The place after it, or i when it is none."""
-        toks = self.toks
-        end = self.statement(i)
-        words = [t[1] for t in toks[i:end]]
-        if self.language == "node":
-            module = next((t[1] for t in toks[i:end] if t[0] == STR), "").removeprefix("node:")
-            if words[0] != "import" or words[1:2] == ["("] or not module:
-                return i
-            for position, token in enumerate(toks[i + 1 : end]):
-                if token[0] == ID and token[1] not in ("from", "as", "type"):
-                    before = words[position] if position else ""
-                    self.aliases[token[1]] = module if before in ("import", "as", "*") else f"{module}.{token[1]}"
-            return end
-        if self.language != "python":
-            return i
-        if words[0] == "import":
-            for piece in " ".join(words[1:]).split(","):
-                name, _, alias = piece.partition(" as ")
-                name = name.replace(" ", "")
-                self.aliases[(alias or name.split(".")[0]).strip()] = name if alias else name.split(".")[0]
-            return end
-        if words[0] == "from" and "import" in words:
-            at = words.index("import")
-            module = "".join(words[1:at])
-            for piece in " ".join(w for w in words[at + 1 :] if w not in "()").split(","):
-                name, _, alias = piece.partition(" as ")
-                if name.strip() == "*":
-                    self.aliases.update({n: f"{module}.{n}" for n in _STARRED.get(module, ())})
-                    continue
-                self.aliases[(alias or name).strip()] = f"{module}.{name.strip()}"
-            return end
-        return i
 
     # --- calls
 
@@ -306,6 +280,8 @@ class Scanner(Folder):
             if method in tables.PATH_METHODS:
                 self.path_method(self.text(value), method, self.split(k + 3, end))
                 return
+            found = self.text(self.method(value, method, self.split(k + 3, end), 0))
+            value = found if found.text.strip(HOLE) else value
             k = end + 1
 
     def path_method(self, path: Val, method: str, args: list[tuple[int, int]]) -> None:
@@ -400,8 +376,10 @@ class Scanner(Folder):
         elif action in ("connect", "upload"):
             self.connected(action, chain, positional, keywords, first)
         elif action == "print":
-            values = [self.text(self.value(*a)) for a in positional]
-            for value in values:
+            for a in positional:
+                value = self.text(self.value(*a))
+                if "env-secret" in value.taint and self.whole_variable(a):
+                    call.emit("read", ("environment", "secret-variable", "inline"), detail=f"prints {value.origin}")
                 self.out.append(value)
             self.out.append(
                 Val("\n")
@@ -544,7 +522,7 @@ class Scanner(Folder):
 
     def shell(self, value: Value, chain: str) -> None:
         text = self.text(value)
-        if self.raw_network():
+        if self.raw_network(text.text):
             self.call.emit("run_fetched", ("network-shell", "inline"), detail=f"{chain} on a connection")
         if text.text == HOLE and not text.taint:
             self.call.emit("run_dynamic", ("inline",), detail=f"{chain} of a text that isn't known")
@@ -565,12 +543,13 @@ class Scanner(Folder):
             return
         self.call.run(words, self.language)
 
-    def raw_network(self) -> bool:
+    def raw_network(self, command: str = "") -> bool:
         """Whether this program has a raw connection and hands it to what it starts."""
         names = {t[1] for t in self.toks if t[0] == ID} if len(self.toks) < 2000 else set()
         if names & tables.STREAMS:
             return True
-        return bool(names & tables.SOCKETS and names & tables.HANDED_OVER and names & tables.CONNECTED)
+        handed = names & tables.HANDED_OVER or "<&" in command
+        return bool(names & tables.SOCKETS and handed and names & tables.CONNECTED)
 
     def evaluated(self, value: Val, chain: str) -> None:
         walker = self.call.walker

@@ -426,6 +426,11 @@ class Folder(Cursor):
                 if HOLE not in old + new and old
                 else Val(HOLE, plain.taint)
             )
+        if method in ("glob", "rglob") and args:
+            pattern = self.text(self.value(*args[0], depth + 1)).text
+            deep = method == "rglob" or pattern.startswith("**/")
+            name = activate(pattern.removeprefix("**/")) if pattern.strip(HOLE) else STAR
+            return Val(plain.text.rstrip("/") + "/" + name, plain.taint | {"found"} if deep else plain.taint)
         if method in tables.LISTING or method in ("glob", "rglob"):
             return Val(plain.text.rstrip("/") + "/" + STAR, plain.taint)
         if method == "format":

@@ -5,6 +5,11 @@ from __future__ import annotations
 # The characters of plain words. Quotes, expansions, globs, redirections and all that is not ASCII are for the parser.
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,@%+- \n;|&")
 
+# Commands of git that only look.
+_GIT = frozenset((
+    "status", "log", "diff", "show", "blame", "annotate", "grep", "ls-files", "ls-tree", "rev-parse", "rev-list", "describe", "shortlog", "cat-file", "name-rev", "for-each-ref", "show-ref",
+    "merge-base", "count-objects", "check-ignore", "check-attr", "var", "version", "help", "whatchanged", "range-diff", "cherry", "diff-tree", "diff-index", "diff-files", "show-branch", "fsck", "--version",
+))  # fmt: skip
 # Names of keys that end in no `.ending`; those that do are triggers.
 _KEY_ENDINGS = ("_rsa", "_ed25519", "_ecdsa")
 
@@ -27,7 +32,9 @@ def quick(command: str, triggers: frozenset[str]) -> bool:
     if not triggers.isdisjoint(lowered.split()):
         return False
     for line in lowered.split("\n"):
-        first = line.split(None, 1)[:1]
+        first = line.split(None, 2)[:2]
+        if first and first[0] == "git" and len(first) > 1 and first[1] not in _GIT:
+            return False  # an alias, most likely
         if first and ("/" in first[0] or "=" in first[0] or "." in first[0] or first[0][0] == "%"):
             return False
     split = lowered.replace("/", " ").replace("=", " ").replace(":", " ").replace("@", " ").replace(",", " ").split()

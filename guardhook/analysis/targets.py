@@ -70,6 +70,8 @@ def note_write(walker: Ground, kind: str, place: Place, flags: frozenset[str], s
                 detail=place.path,
                 span=span,
             )
+    if kind == "write" and place.text == "/proc/sysrq-trigger":
+        walker.emit("process", flags=frozenset(("shutdown",)), detail="the kernel's own restart", span=span)
     if kind in ("write", "move", "chmod", "chown", "delete"):
         for prefix, flag in _PRIVILEGE:
             if place.text.startswith(prefix):
@@ -96,6 +98,8 @@ def persist_flag(place: Place, home: str) -> str:
         rest = text.split("/", 3)[3]
     elif HOLE in text or STAR in text[:1]:
         rest = text.replace(HOLE, "").lstrip("/")
+    if text.endswith((".pth", "/usercustomize.py", "/sitecustomize.py")) and "-packages/" in text:
+        return "shell-rc"  # run by every start of that Python
     if not rest:
         return ""
     if rest in _RC or rest.startswith(_RC_FOLDERS):

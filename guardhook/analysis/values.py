@@ -106,12 +106,13 @@ class Alt:
 class State:
     """What a shell knows: variables, functions, where it is."""
 
-    __slots__ = ("aliases", "arguments", "cwd", "functions", "name", "old", "stack", "vars")
+    __slots__ = ("aliases", "arguments", "cwd", "functions", "name", "old", "refs", "stack", "vars")
 
     def __init__(self, cwd: str | None) -> None:
         self.vars: dict[str, Val | Alt | list[Val]] = {}
         self.functions: dict[str, Node] = {}
         self.aliases: dict[str, str] = {}
+        self.refs: dict[str, str] = {}  # `declare -n`: names that stand for other names
         self.cwd: str | Alt | None = cwd  # None: not known
         self.old: str | None = None
         self.stack: list[str | None] = []
@@ -123,6 +124,7 @@ class State:
         copy.vars = self.vars.copy()
         copy.functions = self.functions
         copy.aliases = self.aliases
+        copy.refs = self.refs
         copy.cwd = self.cwd
         copy.old = self.old
         copy.stack = list(self.stack)

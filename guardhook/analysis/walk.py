@@ -332,6 +332,11 @@ class Walker(Ground):
         return value
 
     def _assign(self, state: State, name: str, value: Val | list[Val]) -> None:
+        if state.refs and name in state.refs:
+            if not state.refs[name] and isinstance(value, Val):
+                state.refs = {**state.refs, name: value.text}
+                return
+            name = expand.referred(name, state)
         if name.endswith("]"):
             base, _, index = name[:-1].partition("[")
             stored = state.vars.get(base)

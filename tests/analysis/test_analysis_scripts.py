@@ -43,6 +43,34 @@ def unread(effects: list[Effect]) -> list[Effect]:
         ("package.json", '{"scripts": {"go": "rm -rf /etc"}}', "npm run go"),
         ("package.json", '{"scripts": {"go": "true", "postgo": "rm -rf /etc"}}', "npm run go"),
         ("package.json", '{"scripts": {"go": "rm -rf /etc"}}', "bun run go"),
+        ("package.json", '{"scripts": {"postinstall": "rm -rf /etc"}}', "npm install"),
+        ("package.json", '{"scripts": {"prepare": "rm -rf /etc"}}', "npm ci"),
+        ("package.json", '{"scripts": {"preinstall": "rm -rf /etc"}}', "yarn"),
+        ("composer.json", '{"scripts": {"go": ["@php -v", "rm -rf /etc"]}}', "composer go"),
+        ("deno.json", '{"tasks": {"go": "rm -rf /etc"}}', "deno task go"),
+        ("justfile", "go:\n    @rm -rf /etc\n", "just go"),
+        ("Justfile", "go target='x': pre\n    true\npre:\n    -rm -rf /etc\n", "just"),
+        (".justfile", "place := '/etc'\ngo:\n    rm -rf {{place}}\n", "just go"),
+        ("justfile", "go place:\n    rm -rf {{place}}\n", "just go /etc"),
+        ("justfile", "go:\n    #!/usr/bin/env python3\n    import shutil\n    shutil.rmtree('/etc')\n", "just go"),
+        ("justfile", "alias g := go\ngo:\n    rm -rf /etc\n", "just g"),
+        ("own.just", "go:\n    rm -rf /etc\n", "just -f own.just go"),
+        ("Taskfile.yml", "version: '3'\ntasks:\n  go:\n    cmds:\n      - rm -rf /etc\n", "task go"),
+        ("Taskfile.yml", "tasks:\n  default:\n    deps: [go]\n  go: rm -rf /etc\n", "task"),
+        (
+            "Taskfile.yaml",
+            "tasks:\n  go:\n    cmds:\n      - task: pre\n  pre:\n    cmd: 'rm -rf /etc'\n",
+            "go-task go",
+        ),
+        (
+            "Taskfile.yml",
+            "tasks:\n  go:\n    desc: x\n    cmds:\n      - |\n        cd /\n        rm -rf etc\n",
+            "task go",
+        ),
+        ("Taskfile.yml", "tasks:\n  go:\n    cmds:\n      - cmd: rm -rf {{.PLACE}}\n", "task go PLACE=/etc"),
+        (".git/config", '[core]\n\tbare = false\n[alias]\n\tgo = "!rm -rf /etc"\n', "git go"),
+        ("a.vim", "!" + BAD, "vim -S a.vim"),
+        ("a.sed", "1e " + BAD, "sed -f a.sed b"),
         ("a.sh", BAD, "cp a.sh b.sh && sh b.sh"),
         ("a.sh", BAD, "mv a.sh b.sh && sh b.sh"),
         ("a.sh", BAD, "ln -s a.sh b && ./b"),
@@ -89,3 +117,48 @@ def test_code_of_which_only_a_part_is_read() -> None:
     assert unread(analysing.shell(f'python3 -c "{code}"'))
     assert not unread(analysing.shell('python3 -c "' + "a(1);" * 500 + '"'))
     assert unread(analysing.shell("python3 /w/a.py", files={"/w/a.py": "a(1)\n" * 40_000}))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "command"),
+    [
+        ("justfile", "test:\n    pytest\ngo:\n    rm -rf /etc\n", "just test"),
+        ("justfile", "go:\n    rm -rf /etc\n", "just --list"),
+        ("justfile", "go:\n    rm -rf /etc\n", "just --show go"),
+        ("justfile", "# go:\n#    rm -rf /etc\ntest:\n    pytest\n", "just"),
+        ("Taskfile.yml", "tasks:\n  go:\n    cmds:\n      - rm -rf /etc\n  test:\n    cmds: [pytest]\n", "task test"),
+        ("Taskfile.yml", "tasks:\n  test:\n    desc: never rm -rf /etc\n    cmds:\n      - pytest\n", "task test"),
+        ("Taskfile.yml", "tasks:\n  go:\n    cmds:\n      - rm -rf /etc\n", "task --list"),
+        ("package.json", '{"scripts": {"postinstall": "rm -rf /etc"}}', "npm install left-pad"),
+        ("package.json", '{"scripts": {"postinstall": "rm -rf /etc"}}', "npm ci --ignore-scripts"),
+        (".git/config", "[alias]\n\tst = status\n\tgo = !rm -rf /etc\n", "git st"),
+        (".git/config", "[alias]\n\tstatus = !rm -rf /etc\n", "git status"),
+    ],
+)
+def test_what_isnt_run_of_a_file_says_nothing(tmp_path: Path, name: str, text: str, command: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    assert not analysing.having(on_disk(tmp_path, command), "delete")
+
+
+@pytest.mark.parametrize("place", [".gitconfig", ".config/git/config", "project/.git/config"])
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("[alias]\n  w = reset --hard\n", "git w"),
+        ('[user]\n name = x\n[Alias]\n  W = "reset --hard" ; throws away\n', "git w"),
+        ("[alias]\n  w = reset \\\n --hard\n", "git -C . w"),
+    ],
+)
+def test_aliases_of_git_are_read_from_its_configuration(tmp_path: Path, place: str, text: str, command: str) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    path = tmp_path / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    one = analysing.event("shell")
+    one.commands = [command]
+    one.cwd = str(project)
+    found = analyse(one, DiskFacts(home=str(tmp_path), user="user", project_root=str(project)))
+    assert analysing.having(found, "git:loses-uncommitted:hard")

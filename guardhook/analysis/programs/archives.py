@@ -70,10 +70,18 @@ def _zip(call: Call) -> Val:
     if call.name == "unzip":
         if opts.has("-p", "-l", "-t", "-v", "-Z"):
             return call.result()
-        call.change("write", opts.value("-d") or Val("."), ("extract", "append"))
+        place = call.change("write", opts.value("-d") or Val("."), ("extract", "append"))
+        if opts.rest:
+            _unpack(call, opts.rest[0], place.text)
         return EMPTY
+    texts = call.texts()
+    for at in [i for i, t in enumerate(texts[:-1]) if t in ("-TT", "--unzip-command")] if call.name == "zip" else ():
+        call.code(call.args[at + 1], "inline")
     operands = opts.rest[1:] if call.name.startswith("7z") else opts.rest
     if call.name.startswith("7z") and opts.rest and opts.rest[0].text in ("x", "e", "l", "t"):
+        if opts.rest[0].text in ("x", "e") and len(opts.rest) > 1:
+            folder = next((t[2:] for t in texts if t.startswith("-o") and len(t) > 2), ".")
+            _unpack(call, opts.rest[1], call.place(folder).text)
         return call.result()
     if operands:
         content = unknown(*[call.read(v, ("recursive", "archive")) for v in operands[1:]])
@@ -94,8 +102,18 @@ def _gzip(call: Call) -> Val:
     if opts.has("-c", "--stdout", "-l", "-t", "--list", "--test"):
         return unknown(*[call.read(v) for v in opts.rest])
     for value in opts.rest:
-        call.change("write", value, ("compress",))
+        place = call.change("write", value, ("compress",))
+        known = call.walker.files.get(place.text)
+        if known is not None and known.taint:
+            call.walker.files[place.text.rpartition(".")[0]] = Val(HOLE, known.taint, known.origin)
     return EMPTY
+
+
+def _unpack(call: Call, archive: Val, folder: str) -> None:
+    """What is known of an archive holds for what is unpacked from it."""
+    source = call.walker.read_file(archive, call.state, call.span, quiet=True)
+    if source.taint:
+        call.walker.files[folder + "/…"] = source
 
 
 def _rsync(call: Call) -> Val:

@@ -77,6 +77,11 @@ def _declare(call: Call) -> Val:
     state = call.state
     if call.name in ("export", "declare", "typeset") and all(a.text in ("-p", "-x", "-px", "-xp") for a in call.args):
         return Val(HOLE, frozenset(("environment",)), "the environment")
+    if call.name != "export" and any(a.text[:1] == "-" and "n" in a.text for a in call.args):
+        # What stands behind the name is looked up when it is used.
+        names = [a.text.partition("=") for a in call.args if not a.text.startswith(("-", "+"))]
+        state.refs = {**state.refs, **{name: text for name, _, text in names if name.isidentifier()}}
+        return EMPTY
     for value in call.args:
         name, equals, text = value.text.partition("=")
         if equals and name.rstrip("+").isidentifier():
@@ -147,7 +152,15 @@ def _read(call: Call) -> Val:
     opts = options(call.args, short="adinNptu")
     names = [v.text for v in opts.rest if v.text.replace("_", "a").isalnum()] or ["REPLY"]
     walker = call.walker
-    if call.stdin is not None and not (walker.readers and walker.readers[-1].value is call.stdin):
+    number = opts.value("-u")
+    if number is not None:
+        stream = call.state.vars.get("fd:" + number.text)
+        text = stream.text.strip("\n") if isinstance(stream, Val) else HOLE
+        # Which of several lines it is isn't followed.
+        line = Val(
+            HOLE if "\n" in text else text, *(() if not isinstance(stream, Val) else (stream.taint, stream.origin))
+        )
+    elif call.stdin is not None and not (walker.readers and walker.readers[-1].value is call.stdin):
         line = Val(call.stdin.text.split("\n", 1)[0], call.stdin.taint, call.stdin.origin)
     elif walker.readers:
         line = walker.readers[-1].line()
@@ -392,6 +405,15 @@ def _getopts(call: Call) -> Val:
     return EMPTY
 
 
+def _ztcp(call: Call) -> Val:
+    """zsh's own connections."""
+    hosts = [a for a in call.args if not a.text.startswith("-")]
+    if hosts and not any(a.text.startswith("-c") for a in call.args):
+        flags = ("raw", "listen") if any(a.text.startswith("-l") for a in call.args) else ("raw", "upload")
+        call.emit("connect", flags, program="/dev/tcp", host=hosts[0].text.replace(HOLE, "…"))
+    return EMPTY
+
+
 HANDLERS: dict[str, Handler] = {
     ":": _nothing, "true": _nothing, "false": _nothing, "exit": _nothing, "return": _nothing, "logout": _nothing, "wait": _nothing, "ulimit": _nothing,
     "umask": _nothing, "dirs": _nothing, "shopt": _nothing, "setopt": _nothing, "test": _test, "[": _test,
@@ -401,5 +423,5 @@ HANDLERS: dict[str, Handler] = {
     "read": _read, "mapfile": _mapfile, "readarray": _mapfile, "echo": _echo, "printf": _printf,
     "eval": _eval, "source": _source, ".": _source, "trap": _trap, "exec": _exec, "command": _command, "builtin": _command,
     "which": _which, "where": _which, "whence": _which, "type": _which, "hash": _hash, "whereis": _which,
-    "let": _let, "getopts": _getopts, "printenv": _printenv,
+    "let": _let, "ztcp": _ztcp, "getopts": _getopts, "printenv": _printenv,
 }  # fmt: skip

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from guardhook.analysis.programs.index import Handler
 
 _DESTROYING = ("delete", "terminate", "destroy", "remove", "purge", "deregister", "drop", "wipe", "erase", "release", "revoke", "disable", "cancel", "empty", "uninstall", "reset", "rm", "rb", "teardown", "detach", "force-delete", "batch-delete", "schedule-key-deletion", "abandon", "undeploy", "deprovision", "kill")  # fmt: skip
-_CHANGING = ("create", "update", "put", "modify", "set", "attach", "add", "deploy", "apply", "start", "stop", "reboot", "run", "enable", "register", "associate", "authorize", "scale", "resize", "import", "restore", "promote", "publish", "rollback", "rotate", "upload", "invoke", "patch", "replace", "tag", "mb", "cp", "mv", "sync", "write", "up", "restart", "ssh", "exec", "send-command", "reset-db-parameter-group")  # fmt: skip
+_CHANGING = ("create", "update", "put", "modify", "set", "attach", "add", "deploy", "apply", "start", "stop", "reboot", "run", "enable", "register", "associate", "authorize", "scale", "resize", "import", "restore", "promote", "publish", "rollback", "rotate", "upload", "invoke", "patch", "replace", "tag", "mb", "cp", "mv", "sync", "write", "up", "change", "restart", "ssh", "exec", "send-command", "reset-db-parameter-group")  # fmt: skip
 _SECRETS = ("get-secret-value", "get-parameter", "get-parameters", "get-parameters-by-path", "print-access-token", "print-identity-token", "get-access-token", "get-session-token", "export-credentials", "decrypt", "get-authorization-token", "get-credentials-for-identity", "get-federation-token", "list-keys", "show-connection-string", "access")  # fmt: skip
 _PRIVILEGED = ("attach-user-policy", "attach-role-policy", "put-user-policy", "put-role-policy", "create-access-key", "create-login-profile", "update-assume-role-policy", "add-user-to-group", "add-iam-policy-binding", "set-iam-policy", "create-user", "create-policy-version", "put-bucket-policy", "put-bucket-acl", "put-public-access-block", "delete-public-access-block", "create-service-specific-credential")  # fmt: skip
 
@@ -108,6 +108,8 @@ def _provider(call: Call) -> Val:
         "--no-prompt",
     }:
         flags.add("force")
+    if name == "az" and words[:2] == ["keyvault", "secret"] and {"show", "download"} & set(words[2:3]):
+        secret = "show"
     if secret:
         call.emit("read", ("credential",), path_classes=frozenset(("secret",)), detail=detail)
         return Val(HOLE, frozenset(("secret",)), detail)
@@ -158,7 +160,14 @@ def _storage(call: Call, words: list[str], flags: set[str], detail: str) -> Val:
         call.emit(
             "cloud", flags | {"delete", "storage", "sync"} | ({"dry-run"} if is_dry(call) else set()), detail=detail
         )
-    if verb in ("cp", "mv", "sync", "upload", "upload-batch", "rsync", "presign", "sign-url"):
+    if verb in ("blob", "file", "fs") and words[2:3] and words[2] in ("upload", "upload-batch", "sync"):
+        given = options(call.args, short="fs", long=("--file", "--source")).every("-f", "--file", "-s", "--source")
+        call.emit("connect", {"storage", "upload"}, host="cloud-storage", detail=detail)
+        for value in given:
+            content = call.read(value, ("upload",))
+            if content.taint & {"secret", "env-secret", "environment"}:
+                call.emit("secret_flow", ("network", "storage"), detail=f"{content.origin} to cloud storage")
+    elif verb in ("cp", "mv", "sync", "upload", "upload-batch", "rsync", "presign", "sign-url"):
         sources = [w for w in words[2:-1] if "://" not in w]
         call.emit(
             "connect",

@@ -288,6 +288,8 @@ def _kubectl(call: Call) -> Val:
     ):
         call.emit("privilege", ("cluster-role",), detail=" ".join(call.argv)[:120])
     row = first(_KUBE_ROWS, words)
+    if words[:1] == ["cp"] and len(words) > 2 and ":" not in words[-2]:
+        call.read(Val(words[-2]), ("copy",))
     if row is not None:
         more: set[str] = set()
         if texts & {"--force", "--all", "--all-namespaces", "-A"} or "--grace-period=0" in texts:

@@ -13,15 +13,21 @@ if TYPE_CHECKING:
 # program -> subcommands that print a secret
 _PRINTING = {
     "op": ("read", "item", "document", "inject"), "pass": ("show", "otp"), "gopass": ("show", "cat", "otp"), "bw": ("get", "export", "list"), "lpass": ("show", "export"), "secret-tool": ("lookup", "search"), "keyring": ("get",), "bitwarden": ("get",),
+    "doppler": ("secrets",), "infisical": ("secrets", "export"), "chamber": ("read", "export", "env"),
 }  # fmt: skip
+
+
+_RUNNERS = frozenset(("doppler", "infisical", "chamber"))
 
 
 def _manager(call: Call) -> Val:
     words = options(call.args, short="ac", long=("--vault", "--account", "--env-file", "--fields", "--format")).rest
     verb = words[0].text if words else ""
-    if call.name == "op" and verb == "run":
+    if (call.name == "op" and verb == "run") or (call.name in _RUNNERS and verb in ("run", "exec")):
         texts = call.texts()
-        return call.run(call.args[texts.index("--") + 1 :], "op") if "--" in texts else UNKNOWN
+        return call.run(call.args[texts.index("--") + 1 :], call.name) if "--" in texts else UNKNOWN
+    if call.name in _RUNNERS and len(words) > 1 and words[1].text in ("set", "upload", "delete", "notes"):
+        return UNKNOWN
     if verb in _PRINTING.get(call.name, ()) or (
         call.name == "pass"
         and verb

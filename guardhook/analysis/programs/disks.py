@@ -46,7 +46,7 @@ _READING = frozenset(
 def _disk(call: Call) -> Val:
     name = call.name
     texts = call.texts()
-    always = name in _ALWAYS or name.startswith("mkfs.")
+    always = name in _ALWAYS or name.startswith(("mkfs.", "newfs_"))
     verbs = _VERBS.get(name, ())
     hit = next((t for t in texts if t in verbs or t.partition("=")[0] in verbs), "")
     if (not hit and not (always and not (set(texts) & _READING))) or not texts:

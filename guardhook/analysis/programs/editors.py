@@ -36,6 +36,12 @@ def _sed(call: Call) -> Val:
             call.change("write", value, ("in-place",))
         else:
             inputs.append(call.read(value))
+    for value in opts.every("-f", "--file"):
+        known = call.input if value.text in ("-", "/dev/stdin") else call.walker.files.get(call.place(value).text)
+        text = known.text if known is not None else call.script_text(call.place(value).text, "sed") or ""
+        if known is not None:
+            call.walker.note_origin(known, call.span, "script")
+        _sed_script(call, text)
     for script in scripts:
         _sed_script(call, script)
     if in_place:
@@ -57,7 +63,7 @@ def _sed_script(call: Call, script: str) -> None:
         elif line[:2] == "e " or line.startswith("1e "):
             call.code(Val(line.partition("e ")[2]), "inline")
         elif line[:1] == "s" and len(line) > 3:
-            parts = line[2:].split(line[1])
+            parts = _sed_parts(line[2:], line[1])
             if len(parts) >= 3:
                 modifiers = parts[2]
                 if "w" in modifiers and " " in modifiers:
@@ -66,6 +72,19 @@ def _sed_script(call: Call, script: str) -> None:
                     call.code(Val(parts[1].replace("\\", "")), "inline")
                     if call.stdin is not None:
                         call.code(call.stdin, "inline")  # the rest of the line is run with it
+
+
+def _sed_parts(text: str, delimiter: str) -> list[str]:
+    """What stands between the delimiters that no backslash stands before."""
+    parts, i, begin = [], 0, 0
+    while i < len(text):
+        if text[i] == "\\":
+            i += 1
+        elif text[i] == delimiter:
+            parts.append(text[begin:i])
+            begin = i + 1
+        i += 1
+    return [*parts, text[begin:]]
 
 
 def _sed_substitute(script: str, text: str) -> str | None:
@@ -113,6 +132,9 @@ def _editor(call: Call) -> Val:
         return EMPTY
     for value in opts.every("-c", "--cmd"):
         _ex_command(call, value.text)
+    for value in opts.every("-S", "-s"):
+        for line in (call.script_text(call.place(value).text, "vim") or "").split("\n"):
+            _ex_command(call, line)
     for value in call.args:
         if value.text.startswith("+") and len(value.text) > 1:
             _ex_command(call, value.text[1:])
@@ -135,6 +157,28 @@ def _editor(call: Call) -> Val:
     return EMPTY
 
 
+_LISP = {"delete-directory": "delete", "delete-file": "delete", "shell-command": "", "shell-command-to-string": "", "call-process-shell-command": "", "async-shell-command": ""}  # fmt: skip
+
+
+def _emacs(call: Call) -> Val:
+    """`emacs --batch --eval '(shell-command "…")'`."""
+    texts = call.texts()
+    codes = [texts[i + 1] for i, t in enumerate(texts[:-1]) if t in ("--eval", "-eval", "--execute", "-execute")]
+    codes += [t.partition("=")[2] for t in texts if t.startswith(("--eval=", "--execute="))]
+    if not codes:
+        return _editor(call)
+    for code in codes:
+        for piece in code.split("(")[1:]:
+            name, _, rest = piece.partition(" ")
+            string = rest.strip().partition('"')[2].partition('"')[0]
+            if name in _LISP and string and rest.strip().startswith('"'):
+                if _LISP[name]:
+                    call.change("delete", Val(string), ("inline", "recursive", "force"))
+                else:
+                    call.code(Val(string), "inline")
+    return EMPTY
+
+
 def _ex_command(call: Call, text: str) -> None:
     text = text.strip().lstrip(":")
     if text.startswith("!"):
@@ -150,5 +194,5 @@ def _ex_command(call: Call, text: str) -> None:
 
 
 HANDLERS: dict[str, Handler] = {
-    "": _editor, "sed": _sed, "patch": _patch, "apply_patch": apply_patch,
+    "": _editor, "emacs": _emacs, "sed": _sed, "patch": _patch, "apply_patch": apply_patch,
 }  # fmt: skip

@@ -291,7 +291,8 @@ def _dd(call: Call) -> Val:
             if text in ("/dev/zero", "/dev/random", "/dev/urandom"):
                 source = Val(HOLE)
         elif key == "of":
-            place = call.change("write", path, ("dd", "truncate"))
+            nothing = any(a.text == "if=/dev/null" for a in call.args)
+            place = call.change("write", path, ("dd", "truncate", "empty") if nothing else ("dd", "truncate"))
             call.walker.files[place.text] = source if source is not None else UNKNOWN
             return EMPTY
     return source if source is not None else UNKNOWN

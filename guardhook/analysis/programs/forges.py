@@ -91,6 +91,9 @@ def _gh(call: Call) -> Val:
         method = opts.value("-X", "--method")
         if method is not None and method.text.upper() == "DELETE":
             call.emit("git", ("remote-delete", "api", "loses-remote"), git="gh-api", detail=" ".join(operands[:3]))
+        return Val(HOLE, frozenset(("network",)), "gh api " + " ".join(operands[1:2]))
+    elif pair == ("gist", "view"):
+        return Val(HOLE, frozenset(("network",)), "a gist")
     elif operands[:1] == ["alias"]:
         for value in call.args:
             if value.text.startswith("!"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guardhook.analysis.call import Call, options
 from guardhook.analysis.nodes import HOLE
-from guardhook.analysis.programs import gitrare
+from guardhook.analysis.programs import gitalias, gitrare
 from guardhook.analysis.programs.gittables import ENDINGS, GLOBAL_VALUED, KNOWN, PROGRAM_KEYS, VALUED
 from guardhook.analysis.values import UNKNOWN, Val
 
@@ -19,6 +19,8 @@ def git(call: Call) -> Val:
     state = call.state
     flags: set[str] = set()
     aliases: dict[str, Val] = {}
+    for given in gitalias.environment(call):
+        _config_value(call, given, flags, aliases)
     if call.name.startswith("git-"):
         args = [Val(call.name[4:]), *args]
     while args and args[0].text.startswith("-"):
@@ -113,8 +115,8 @@ def _config_value(call: Call, given: Val, flags: set[str], aliases: dict[str, Va
 def _subcommand(call: Call, args: list[Val], flags: set[str], aliases: dict[str, Val], depth: int) -> Val:
     verb = args[0].text
     rest = args[1:]
-    if verb in aliases and depth < 4:
-        text = aliases[verb]
+    text = (aliases.get(verb) or gitalias.find(call, verb)) if depth < 4 else None
+    if text is not None:
         if text.text.startswith("!"):
             from guardhook.analysis.command import quote
 
@@ -267,6 +269,8 @@ def _checkout(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     elif len(operands) >= 2:
         # `checkout REF PATH…`
         out.update(("paths", "loses-uncommitted"))
+    if "paths" in out:
+        gitrare.guarded(call, specs or operands)
     if "loses-uncommitted" in out and ((not specs and operands in (["."], [":/"])) or specs in (["."], [":/"], ["*"])):
         out.add("everything")
     return ""
@@ -298,6 +302,7 @@ def _restore(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
         out.add("staged")
         return ""
     out.update(("paths", "loses-uncommitted"))
+    gitrare.guarded(call, [v.text for v in opts.rest])
     if any(v.text in (".", ":/", "*") for v in opts.rest):
         out.add("everything")
     return ""
@@ -458,6 +463,8 @@ def _config(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
         out.add("global")
     key = operands[0].lower() if operands else ""
     value = operands[1] if len(operands) > 1 else ""
+    if key.startswith("alias.") and not unset:
+        call.state.vars["git:alias." + operands[0][6:]] = Val(value)
     if key == "core.hookspath":
         out.add("hooks-bypass")
         call.emit("persist", ("git-hook",), detail="core.hooksPath")
@@ -558,7 +565,7 @@ def _pull(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
 
 
 _SUBCOMMANDS = {
-    "reset": _reset, "clean": _clean, "push": _push, "checkout": _checkout, "switch": _switch, "restore": _restore, "branch": _branch, "stash": _stash, "rebase": _rebase, "commit": _commit, "reflog": _reflog,
+    "add": gitrare.add, "reset": _reset, "clean": _clean, "push": _push, "checkout": _checkout, "switch": _switch, "restore": _restore, "branch": _branch, "stash": _stash, "rebase": _rebase, "commit": _commit, "reflog": _reflog,
     "gc": _gc, "prune": _prune, "update-ref": _update_ref, "filter-branch": _filter, "filter-repo": _filter, "worktree": _worktree, "tag": _tag, "rm": _rm, "mv": _mv, "remote": _remote, "config": _config,
     "clone": _clone, "fetch": _clone, "ls-remote": _clone, "bisect": gitrare.bisect, "submodule": _submodule, "archive": gitrare.archive, "grep": _grep, "diff": _diff, "read-tree": gitrare.read_tree,
     "credential": _credential, "credential-store": _credential, "credential-cache": _credential, "credential-osxkeychain": _credential, "credential-manager": _credential,

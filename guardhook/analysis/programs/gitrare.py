@@ -6,6 +6,23 @@ from guardhook.analysis.call import Call, Options
 from guardhook.analysis.values import Val
 
 
+def guarded(call: Call, paths: list[str]) -> None:
+    """Files that are taken out of the history: those of the guard and of the hooks' settings would be others then."""
+    for text in paths:
+        value = Val(text)
+        if "guard" in call.place(value).classes:
+            call.change("write", value, ("git",))
+
+
+def add(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
+    """A secret that is ignored, taken into the history all the same."""
+    if opts.has("-f", "--force"):
+        for value in opts.rest:
+            if "secret" in call.place(value).classes:
+                call.read(value, ("copy",))
+    return ""
+
+
 def bisect(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     if opts.rest and opts.rest[0].text == "run":
         call.run(rest[[a.text for a in rest].index("run") + 1 :], "git bisect")

@@ -65,6 +65,8 @@ def _interpreter(call: Call) -> Val:
         return _stdin(call, language)
     if language == "node" and rest[0].text == "inspect":
         rest = rest[1:]
+    if language == "python" and opts.has("-i") and call.stdin is None:
+        call.emit("run", ("interactive", "repl"), detail="takes code that no hook sees")
     return _file(call, language, rest)
 
 
@@ -114,6 +116,13 @@ def _codes(call: Call, language: str, codes: list[Val], given: set[str], rest: l
     if call.stdin is not None:
         for name in ("sys.stdin", "STDIN", "stdin", "process.stdin"):
             variables[name] = Val(call.stdin.text, call.stdin.taint, call.stdin.origin)
+    if (
+        language == "node"
+        and given & {"-p", "--print"}
+        and code.text.startswith("process.env")
+        and ";" not in code.text
+    ):
+        code = Val(f"console.log({code.text.strip()})", code.taint, code.origin)
     out = inline.scan(call, code, language, variables=variables)
     if call.stdin is not None and call.stdin.taint:
         out = Val(out.text, out.taint | call.stdin.taint, out.origin or call.stdin.origin)
@@ -195,6 +204,8 @@ def _file(call: Call, language: str, rest: list[Val]) -> Val:
     path = rest[0]
     if path.text.rpartition("/")[2] in ("artisan", "manage.py"):
         return call.run([Val(path.text.rpartition("/")[2]), *rest[1:]], call.name)
+    if path.text.rpartition("/")[2] == "setup.py" and "upload" in [v.text for v in rest[1:]]:
+        call.emit("publish", ("pypi",), detail="setup.py upload")
     if path.text.startswith(("http://", "https://")):
         call.emit("run_fetched", ("script",), detail=path.shown)
         return UNKNOWN
@@ -225,6 +236,11 @@ def _deno(call: Call, args: list[Val]) -> Val:
         return _file(call, "node", operands) if operands else UNKNOWN
     if verb == "install" and any("://" in a.text for a in rest):
         call.emit("run_fetched", ("install",), detail=call.argv[-1])
+    if verb == "task" and rest and call.name == "deno":
+        from guardhook.analysis.programs.recipes import scripts
+
+        text = scripts(call, "deno.json", "tasks", rest[0].text)
+        return call.code(Val(text), "script", "deno task", state=call.state.fork()) if text else call.result()
     if verb == "x" and call.name == "bun":
         return call.run(rest, "bun x")
     if verb.endswith((".js", ".ts", ".mjs", ".tsx", ".jsx")):
@@ -272,6 +288,8 @@ def awk(call: Call) -> Val:
     codes = opts.every("-e", "--source")
     for value in opts.every("-f", "--file"):
         known = call.walker.files.get(call.place(value).text)
+        if value.text in ("-", "/dev/stdin"):
+            known = call.input
         text = call.script_text(call.place(value).text, "awk") if known is None else None
         if known is not None:
             codes.append(known)
@@ -354,8 +372,11 @@ def _awk_code(call: Call, code: Val, names: dict[str, Val], source: Val) -> Val 
                 (k for k in range(i + 2, len(toks)) if toks[k][1] in (";", "}") or toks[k][0] == LINE), len(toks)
             )
             names[word] = text(i + 2, end)
-        elif kind == STR and i + 2 < len(toks) and toks[i + 1][1] == "|" and toks[i + 2][1] == "getline":
-            call.code(Val(word), "inline", "awk", stdin=EMPTY)
+        elif kind == STR and word.startswith("/inet"):
+            host = (word.split("/") + [""] * 5)[4]
+            call.emit("connect", ("raw", "upload"), program="/dev/tcp", host=host, detail="awk opens a connection")
+        elif kind in (STR, ID) and i + 2 < len(toks) and toks[i + 1][1] in ("|", "|&") and toks[i + 2][1] == "getline":
+            call.code(Val(word) if kind == STR else names.get(word, UNKNOWN), "inline", "awk", stdin=EMPTY)
         elif kind == ID and word in ("print", "printf"):
             end = next(
                 (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guardhook.analysis.call import Call, joined, options
 from guardhook.analysis.hosts import reads_as
-from guardhook.analysis.nodes import HOLE, STAR
+from guardhook.analysis.nodes import CLASS, HOLE, STAR
 from guardhook.analysis.values import EMPTY, UNKNOWN, Val, unknown
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ def host_of(url: str) -> str:
     _, scheme, rest = url.partition("://")
     if not scheme:
         rest = url
-    rest = rest.split("/")[0].split("?")[0].split("#")[0].replace("\\", "/").split("/")[0]
+    rest = rest.replace(CLASS, "[").split("/")[0].split("?")[0].split("#")[0].replace("\\", "/").split("/")[0]
     rest = rest.rpartition("@")[2]
     rest = rest.partition(":")[0] if not rest.startswith("[") else rest.partition("]")[0].lstrip("[")
     return rest.lower().replace(HOLE, "…").replace(STAR, "*").rstrip(".")

@@ -243,8 +243,13 @@ def _scripts(call: Call, words: list[str]) -> Val:
             if len(keep) < 12:
                 rest = _after_dashes(args)
                 return call.code(Val(text + rest), "script", f"{call.name} run", state=call.state.fork())
-    if verb in ("install", "i", "ci", "add", "") and not script:
-        return call.result()
+    bare = not operands(call, long=("--prefix", "--cwd", "--filter", "-C"))[1:]
+    if (verb in ("install", "i", "ci") and bare) or (not call.args and call.name == "yarn"):
+        # Without a name the project itself is installed, with its own scripts.
+        for name in () if "--ignore-scripts" in call.texts() else ("preinstall", "install", "postinstall", "prepare"):
+            text = _package_script(call, name)
+            if text:
+                call.code(Val(text), "script", f"{call.name} install", state=call.state.fork())
     return call.result()
 
 
@@ -278,15 +283,31 @@ def _npx(call: Call) -> Val:
     return _npx_words(call, call.args)
 
 
+def _pipx(call: Call) -> Val:
+    texts = call.texts()
+    return _npx_words(call, call.args[texts.index("run") + 1 :]) if texts[:1] == ["run"] else _package(call)
+
+
 def _npx_words(call: Call, args: list[Val]) -> Val:
     opts = options(
         args,
         short="pc",
-        long=("--package", "--call", "--node-arg", "--registry", "--from", "--with", "--python"),
+        long=(
+            "--package",
+            "--call",
+            "--node-arg",
+            "--registry",
+            "--from",
+            "--with",
+            "--python",
+            "--spec",
+            "--index-url",
+            "--pip-args",
+        ),
         permute=False,
     )
-    for value in opts.every("--from", "--with", "-p", "--package"):
-        if "://" in value.text or value.text.startswith("git+"):
+    for value in opts.every("--from", "--with", "-p", "--package", "--spec"):
+        if "://" in value.text or value.text.startswith(("git+", "github:")):
             call.emit("run", ("installs", "from-url"), detail=value.shown)
     command = opts.value("-c", "--call")
     if command is not None:
@@ -385,6 +406,7 @@ def _makefile(call: Call, file: Val | None, folder: Val | None, targets: list[st
         state.cwd = place.text if place.text.startswith("/") else None
     names = [file] if file is not None else [Val("Makefile"), Val("makefile"), Val("GNUmakefile")]
     text = None
+    known: Val | None = None
     for name in names:
         if name.text in ("-", "/dev/stdin", "/dev/fd/0"):
             text = call.input.text
@@ -396,6 +418,8 @@ def _makefile(call: Call, file: Val | None, folder: Val | None, targets: list[st
             break
     if not text or len(call.walker.via) > 6:
         return
+    if text.strip() == HOLE:
+        call.walker.note_origin(call.input if known is None else known, call.span, "stdin")
     recipes, order, needs = _recipes(text)
     wanted = targets or order[:1]
     seen: set[str] = set()
@@ -472,8 +496,16 @@ def _go(call: Call) -> Val:
 
 
 def _just(call: Call) -> Val:
-    for value in options(call.args, short="c", long=("--command",)).every("-c", "--command"):
-        call.code(value, "inline")
+    from guardhook.analysis.programs import recipes
+
+    recipes.just(call)
+    return call.result()
+
+
+def _task(call: Call) -> Val:
+    from guardhook.analysis.programs import recipes
+
+    recipes.task(call)
     return call.result()
 
 
@@ -495,8 +527,14 @@ def _cmake(call: Call) -> Val:
 
 def _composer(call: Call) -> Val:
     words = operands(call)
-    if words[:1] in (["exec"], ["run-script"]) and len(words) > 1:
+    from guardhook.analysis.programs.recipes import scripts
+
+    if words[:1] == ["exec"] and len(words) > 1:
         return call.run([Val(w) for w in words[1:]], "composer")
+    named = words[1:2] if words[:1] in (["run-script"], ["run"]) else words[:1]
+    text = scripts(call, "composer.json", "scripts", named[0]) if named else ""
+    if text:
+        return call.code(Val(text), "script", "composer run", state=call.state.fork())
     return _package(call)
 
 
@@ -506,11 +544,20 @@ def _repository(call: Call) -> Val:
     return UNKNOWN
 
 
+def _rake(call: Call) -> Val:
+    """Tasks of Rails are its commands too."""
+    from guardhook.analysis.programs import index
+
+    if any(word.startswith("db:") for word in operands(call)):
+        return index.handler("databases", "rails")(Call(call.walker, "rails", call.args, call.state, call.stdin, call.env, call.span, call.network))  # fmt: skip
+    return call.result()
+
+
 def _rule_file(call: Call) -> Val:
     return call.result()
 
 
 HANDLERS: dict[str, Handler] = {
-    "": _package, "npx": _npx, "uvx": _npx, "apt-key": _repository, "add-apt-repository": _repository, "bunx": _npx, "pnpx": _npx, "dlx": _npx, "make": _make, "ninja": _rule_file, "go": _go, "just": _just, "task": _rule_file, "rake": _rule_file, "cmake": _cmake, "composer": _composer,
+    "": _package, "npx": _npx, "uvx": _npx, "pipx": _pipx, "apt-key": _repository, "add-apt-repository": _repository, "bunx": _npx, "pnpx": _npx, "dlx": _npx, "make": _make, "ninja": _rule_file, "go": _go, "just": _just, "task": _task, "go-task": _task, "rake": _rake, "cmake": _cmake, "composer": _composer,
     "bazel": _rule_file, "ant": _rule_file, "invoke": _rule_file, "xcodebuild": _rule_file, "swift": _rule_file,
 }  # fmt: skip

@@ -538,5 +538,5 @@ HANDLERS: dict[str, Handler] = {
     "chroot": _chroot, "proot": _chroot, "unshare": _unshare, "nsenter": _unshare, "systemd-run": _systemd_run, "start-stop-daemon": _start_stop_daemon, "gdb": _gdb,
     "watchexec": _watchexec, "entr": _watchexec, "nodemon": _watchexec, "concurrently": _concurrently, "nix-shell": _nix, "nix": _nix, "conda": _conda, "mamba": _conda,
     "micromamba": _conda, "expect": _expect, "ip": _ip, "bwrap": _bwrap,
-    **dict.fromkeys(("npx", "bunx", "pnpx", "dlx", "npm", "pnpm", "yarn", "uv"), _via_packages),
+    **dict.fromkeys(("npx", "uvx", "bunx", "pnpx", "dlx", "npm", "pnpm", "yarn", "uv"), _via_packages),
 }  # fmt: skip

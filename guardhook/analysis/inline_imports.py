@@ -1,0 +1,104 @@
+"""What the names of a program text stand for: modules, functions, values that grow, variables of the environment."""
+
+from __future__ import annotations
+
+from guardhook.analysis.inline_tokens import Value
+from guardhook.analysis.inline_values import Folder
+from guardhook.analysis.tokens import ID, STR
+from guardhook.analysis.values import UNKNOWN, concat
+
+# What `from module import *` brings along, as far as it matters.
+_STARRED = {
+    "os": ("system", "popen", "remove", "unlink", "rmdir", "removedirs", "rename", "replace", "execv", "execvp", "execl", "execlp", "chmod", "chown", "truncate", "kill"),
+    "subprocess": ("run", "call", "Popen", "check_call", "check_output", "getoutput", "getstatusoutput"),
+    "shutil": ("rmtree", "move", "copy", "copyfile", "copytree", "chown"),
+}  # fmt: skip
+
+_SERIALISERS = frozenset(("stringify", "dumps", "dict", "str", "repr", "entries", "assign", "encode", "urlencode", "inspect"))  # fmt: skip
+
+
+class Importer(Folder):
+    """Follows `import`, `require` and their relatives; and what is added to a name's value."""
+
+    __slots__ = ()
+
+    def extended(self, chain: str, more: Value) -> None:
+        """`text += more`."""
+        before = self.names.get(chain)
+        if isinstance(before, list):
+            self.names[chain] = [*before, *(more if isinstance(more, list) else [more])]
+        else:
+            self.names[chain] = concat([before if before is not None else UNKNOWN, self.text(more)])
+
+    def destructured(self, i: int, j: int, end: int) -> None:
+        """`const x = require('m')`: x stands for the module."""
+        module = self.module(j + 1, end)
+        if module:
+            self.aliases[self.toks[i][1]] = module
+
+    def module(self, begin: int, end: int) -> str:
+        toks = self.toks
+        k = begin
+        if k < end and toks[k][1] == "await":
+            k += 1
+        if (
+            k + 2 < end
+            and toks[k][1] in ("require", "__import__", "import_module", "import")
+            and toks[k + 1][1] == "("
+            and toks[k + 2][0] == STR
+        ):
+            return toks[k + 2][1].removeprefix("node:")
+        if k + 4 < end and toks[k][1] == "importlib":
+            return self.module(k + 2, end)
+        return ""
+
+    def imports(self, i: int) -> int:
+        """`import a as b`, `from a import b as c`, `import {a} from 'b'`. The place after it, or i when it is none."""
+        toks = self.toks
+        end = self.statement(i)
+        words = [t[1] for t in toks[i:end]]
+        if self.language == "node":
+            module = next((t[1] for t in toks[i:end] if t[0] == STR), "").removeprefix("node:")
+            if words[0] != "import" or words[1:2] == ["("] or not module:
+                return i
+            for position, token in enumerate(toks[i + 1 : end]):
+                if token[0] == ID and token[1] not in ("from", "as", "type"):
+                    before = words[position] if position else ""
+                    self.aliases[token[1]] = module if before in ("import", "as", "*") else f"{module}.{token[1]}"
+            return end
+        if self.language != "python":
+            return i
+        if words[0] == "import":
+            for piece in " ".join(words[1:]).split(","):
+                name, _, alias = piece.partition(" as ")
+                name = name.replace(" ", "")
+                self.aliases[(alias or name.split(".")[0]).strip()] = name if alias else name.split(".")[0]
+            return end
+        if words[0] == "from" and "import" in words:
+            at = words.index("import")
+            module = "".join(words[1:at])
+            for piece in " ".join(w for w in words[at + 1 :] if w not in "()").split(","):
+                name, _, alias = piece.partition(" as ")
+                if name.strip() == "*":
+                    self.aliases.update({n: f"{module}.{n}" for n in _STARRED.get(module, ())})
+                    continue
+                self.aliases[(alias or name).strip()] = f"{module}.{name.strip()}"
+            return end
+        return i
+
+    def whole_variable(self, argument: tuple[int, int]) -> bool:
+        """Whether an argument is one environment variable and nothing else: no length of it, no beginning."""
+        toks = self.toks[argument[0] : argument[1]]
+        names = [t[1] for t in toks if t[0] == ID]
+        plain = all(t[0] in (ID, STR) or t[1] in (".", "(", ")", "[", "]", "{", "}") for t in toks)
+        known = {"os", "environ", "get", "getenv", "process", "env", "ENV", "fetch", "Deno"}
+        if "process" in names:
+            names = names[:2]
+        return plain and sum(t[1] in ("(", "[", "{") for t in toks) <= 1 and known.issuperset(names)
+
+    def serialised(self, i: int) -> bool:
+        """`JSON.stringify(process.env)`, `dict(os.environ)`: the whole environment as a text."""
+        toks = self.toks
+        while i > 1 and toks[i - 1][1] in (".", "{", "...", "*"):
+            i -= 1
+        return i > 1 and toks[i - 1][1] == "(" and toks[i - 2][1] in _SERIALISERS
