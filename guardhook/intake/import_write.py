@@ -233,7 +233,7 @@ class _Forms:
         self._own = own
         self.before = before  # in front of the event
         self._middle: dict[str, str] = {}
-        self._second = -1
+        self._minute = -1
         self._stamp = ""
 
     def line(self, at: int, seq: int, type: str, body: str, marks: str) -> bytes:
@@ -241,10 +241,11 @@ class _Forms:
         if middle is None:
             example = line.build(0, 1, type, self._own, self.before + "}").decode("ascii")
             middle = self._middle[type] = example.partition('"seq":1')[2].removesuffix("}}\n")
-        second, rest = divmod(at, 1_000_000_000)
-        if second != self._second:
-            self._second, self._stamp = second, line.iso(second * 1_000_000_000)[:20]
-        return f'{{"ts":"{self._stamp}{rest // 1000:06d}Z","seq":{seq}{middle}{body}{marks}}}}}\n'.encode("ascii")
+        minute, within = divmod(at, 60_000_000_000)
+        if minute != self._minute:
+            self._minute, self._stamp = minute, line.iso(minute * 60_000_000_000)[:17]
+        second, rest = divmod(within // 1000, 1_000_000)
+        return f'{{"ts":"{self._stamp}{second:02d}.{rest:06d}Z","seq":{seq}{middle}{body}{marks}}}}}\n'.encode("ascii")
 
 
 def _all(run: Run) -> Iterator[Event]:
@@ -328,26 +329,29 @@ class _Redactor:
             return False
         texts: list[str] = []
         names = self._names
-        stack: list[object] = []
+        stack: list[dict[str, object] | list[object]] = []
         for event, _ in batch:
             for name, value in event.fields.items():
                 if name in bare.PLAIN:
                     continue
-                stack.append(value)
-                while stack:
-                    item = stack.pop()
-                    if isinstance(item, str):
-                        texts.append(item)
-                    elif isinstance(item, dict):
-                        for key, inner in item.items():
-                            secret = names.get(key)
-                            if secret is None:
-                                secret = self._name(key)
-                            if secret:
-                                return False
-                            stack.append(inner)
-                    elif isinstance(item, list):
-                        stack += item
+                if isinstance(value, str):
+                    texts.append(value)
+                elif isinstance(value, (dict, list)):
+                    stack.append(value)
+            while stack:
+                item = stack.pop()
+                if isinstance(item, dict):
+                    for key in item:
+                        if names[key] if key in names else self._name(key):
+                            return False
+                    inner = list(item.values())
+                else:
+                    inner = item
+                for value in inner:
+                    if isinstance(value, str):
+                        texts.append(value)
+                    elif isinstance(value, (dict, list)):
+                        stack.append(value)
         joined = _BORDER.join(texts)
         return redact.redact_text(joined, self._rows) == joined
 

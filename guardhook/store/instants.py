@@ -40,9 +40,10 @@ def micros(text: str | None, *, local: bool = False) -> int | None:
         except (OverflowError, OSError, ValueError):
             return None
     try:
-        return (moment - _EPOCH) // _MICRO
+        since = moment - _EPOCH
     except OverflowError:
         return None
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 _days: dict[str, int] = {}
