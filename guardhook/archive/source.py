@@ -56,7 +56,10 @@ def gather(
                 row["snapshot"] = snapshot.as_dict()
             steps.append(row if packer is None else packer.add(row))
     recording: dict[str, object] = {
-        "snapshot": {"trace": _trace(store, trace), "steps": steps},
+        "snapshot": {
+            "trace": {**store.shape(trace), "dialect": trace.dialect, "project": trace.project},
+            "steps": steps,
+        },
         "events": events,
         "structure": None,  # how hooks were registered then is not recorded
     }
@@ -81,15 +84,6 @@ def _belongs(step: Step, ref: RunRef) -> bool:
     """Whether a step is of this run. Steps that programs told of have no journal ticket; their trace is one run."""
     seq = step.metadata.get("seq")
     return type(seq) is not int or ref.first_seq <= seq <= ref.last_seq
-
-
-def _trace(store: Store, trace: Trace) -> dict[str, object]:
-    row = trace.as_dict()
-    later = store.prompts(trace)[1:]
-    metadata = row["metadata"]
-    if later and isinstance(metadata, dict):
-        metadata.setdefault("follow_up_prompts", later)
-    return {**row, "dialect": trace.dialect, "project": trace.project}
 
 
 def _capture(folders: Folders, store: Store, ref: RunRef, trace: Trace, close_on: str) -> Capture:

@@ -85,14 +85,7 @@ def command(
 
 
 def _prepared(path: str, fields: str | None, strict: bool, as_json: bool) -> Check:
-    chosen: tuple[str, ...] = DEFAULT_FIELDS
-    if fields is not None:
-        chosen = tuple(dict.fromkeys(f.strip() for f in fields.split(",") if f.strip()))
-        unknown = [f for f in chosen if f not in FIELDS]
-        if not chosen:
-            fail("--fields needs a value", as_json=as_json)
-        if unknown:
-            fail(f"no field {unknown[0]!r}; there are {', '.join(FIELDS)}", as_json=as_json)
+    chosen = reading.chosen_of(FIELDS, fields, as_json=as_json) or DEFAULT_FIELDS
     try:
         with open(path, "rb") as file:
             entries = load(file.read())

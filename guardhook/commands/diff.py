@@ -27,21 +27,14 @@ def command(
     left_id: str, right_id: str, compact: bool, fields: str | None, ai: bool, as_json: bool, directory: str | None
 ) -> None:
     """Compare two traces step by step. Status 0, different or not."""
-    chosen: tuple[str, ...] = FIELDS
-    if fields is not None:
-        chosen = tuple(dict.fromkeys(f.strip() for f in fields.split(",") if f.strip()))
-        unknown = [f for f in chosen if f not in FIELDS]
-        if not chosen:
-            fail("--fields needs a value", as_json=as_json)
-        if unknown:
-            fail(f"no field {unknown[0]!r}; there are {', '.join(FIELDS)}", as_json=as_json)
+    chosen = reading.chosen_of(FIELDS, fields, as_json=as_json)
     with reading.opened(directory, as_json) as store:
-        found = compare(store, store.get(left_id), store.get(right_id), chosen)
+        found = compare(store, store.get(left_id), store.get(right_id), chosen or FIELDS)
         said = _asked(store, found, directory, as_json) if ai else None
         if as_json:
             reading.print_json(found.as_dict() if said is None else {**found.as_dict(), "ai_analysis": said.as_dict()})
             return
-        _print(found, None if fields is None else chosen, compact)
+        _print(found, chosen, compact)
         if said is not None:
             from guardhook.views import evaluation
 

@@ -8,13 +8,13 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import click
 
 from guardhook.commands import rollout_shared, standing_shared
-from guardhook.commands.folders import resolve
+from guardhook.commands.folders import mentions, resolve
 from guardhook.commands.output import fail, say
 from guardhook.core.folders import Folders
 from guardhook.store import (
@@ -141,6 +141,19 @@ def narrowed(
     )  # fmt: skip
 
 
+def chosen_of(known: Sequence[str], text: str | None, *, as_json: bool = False) -> tuple[str, ...] | None:
+    """The names that `--fields` gives, each once; None where it is not given."""
+    if text is None:
+        return None
+    chosen = tuple(dict.fromkeys(f.strip() for f in text.split(",") if f.strip()))
+    unknown = [f for f in chosen if f not in known]
+    if not chosen:
+        fail("--fields needs a value", as_json=as_json)
+    if unknown:
+        fail(f"no field {unknown[0]!r}; there are {', '.join(known)}", as_json=as_json)
+    return chosen
+
+
 def project_root(folder: str, *, as_json: bool = False) -> str:
     """The project that a folder belongs to, as hooks pin it; the folder itself when it belongs to none."""
     from guardhook.gate import roots
@@ -237,8 +250,8 @@ def _broken(path: str, error: sqlite3.DatabaseError, as_json: bool) -> NoReturn:
 
 def idle_seconds(folders: Folders) -> float:
     """After how long without an event a running trace counts as timed out: `[capture] idle_minutes` of config.toml. A file that can't be read says nothing."""
-    if not any(b"idle_minutes" in _bytes(f"{folder}/config.toml") for folder in (folders.config, folders.system)):
-        return IDLE_SECONDS  # reading TOML costs more than the whole command
+    if not mentions(folders, b"idle_minutes"):
+        return IDLE_SECONDS
     from guardhook.policy import settings
 
     try:
@@ -248,14 +261,6 @@ def idle_seconds(folders: Folders) -> float:
     if isinstance(minutes, (int, float)) and not isinstance(minutes, bool) and 0 < minutes < 1e6:
         return minutes * 60.0
     return IDLE_SECONDS
-
-
-def _bytes(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
 
 
 class Bar:

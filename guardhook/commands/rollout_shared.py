@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from guardhook.commands.folders import mentions
 from guardhook.commands.output import fail
 from guardhook.core.folders import Folders
 
@@ -141,7 +142,7 @@ def keep_up(store: Store, folders: Folders) -> None:
 
     Costs a look at two files where none is set.
     """
-    if not os.environ.get(ENVIRONMENT, "").strip() and not _mentioned(folders):
+    if not os.environ.get(ENVIRONMENT, "").strip() and not mentions(folders, b"rollout_dir"):
         return
     from guardhook.commands import reading
     from guardhook.commands.output import Refused, say
@@ -164,14 +165,3 @@ def keep_up(store: Store, folders: Folders) -> None:
     if report.problems:
         others = f" (and {len(report.problems) - 1} others)" if len(report.problems) > 1 else ""
         say(f"guardhook: {target}: a rollout could not be written: {report.problems[0]}{others}")
-
-
-def _mentioned(folders: Folders) -> bool:
-    for folder in (folders.config, folders.system):
-        try:
-            with open(f"{folder}/config.toml", "rb") as file:
-                if b"rollout_dir" in file.read():
-                    return True
-        except OSError:
-            continue
-    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from guardhook.commands.folders import mentions
 from guardhook.core.folders import Folders
 from guardhook.store import Store
 
@@ -11,7 +12,7 @@ def keep_up(store: Store, folders: Folders) -> None:
 
     Costs a look at two files where it is not.
     """
-    if not _mentioned(folders):
+    if not mentions(folders, b"standing"):
         return
     from guardhook.archive.account import declarations
     from guardhook.archive.standing import keep_up as record
@@ -28,14 +29,3 @@ def keep_up(store: Store, folders: Folders) -> None:
         record(store, folders, declared, options.of(config))
     except (StoreError, SettingsError, options.BadOptions, TypeError, ValueError, OSError) as error:
         say(f"guardhook: standings could not be recorded: {getattr(error, 'message', None) or error}")
-
-
-def _mentioned(folders: Folders) -> bool:
-    for folder in (folders.config, folders.system):
-        try:
-            with open(f"{folder}/config.toml", "rb") as file:
-                if b"standing" in file.read():
-                    return True
-        except OSError:
-            continue
-    return False

@@ -118,21 +118,13 @@ class _Judge(Judge):
         self, main: Compiled, event: Event, data: dict[str, object], marked: dict[str, str], *, disk: bool = True
     ) -> tuple[Verdict, list[Effect], Facts]:
         from guardhook.gate import judge as gate
-        from guardhook.gate import roots
         from guardhook.gate.facts import as_named
 
-        pinned = data.get("root")
-        current = roots.find_root(event.cwd)
-        sets = [main]
-        for root in dict.fromkeys((pinned, current)):
-            one = self._project(root) if isinstance(root, str) else None
-            if one is not None:
-                sets.append(one)
-        root_ = pinned if isinstance(pinned, str) else current
-        facts = self.facts(root_, event.cwd, marked)
+        sets, root = self.policies(main, event, data)
+        facts = self.facts(root, event.cwd, marked)
         if not disk:
             facts = Facts(
-                home=facts.home, user=facts.user, project_root=as_named(root_, event.cwd), guard_paths=facts.guard_paths
+                home=facts.home, user=facts.user, project_root=as_named(root, event.cwd), guard_paths=facts.guard_paths
             )
         verdict, effects = gate.decide(sets, event, facts, allow_empty=True)
         return verdict, effects, facts

@@ -357,27 +357,29 @@ class Judge:
 
     def __call__(self, main: Compiled, event: Event, data: dict[str, object]) -> Verdict:
         from guardhook.gate import judge as gate
-        from guardhook.gate import roots
 
-        pinned = data.get("root")
-        same = id(self._mains.setdefault(id(main), main)), _alike(event, pinned)
+        same = id(self._mains.setdefault(id(main), main)), _alike(event, data.get("root"))
         if same in self._said:  # agents repeat themselves
             return self._said[same]
-        if event.cwd not in self._roots:
-            self._roots[event.cwd] = roots.find_root(event.cwd)
-        current = self._roots[event.cwd]
-        sets = [main]
-        for root in dict.fromkeys((pinned, current)):
-            one = self._project(root) if isinstance(root, str) else None
-            if one is not None:
-                sets.append(one)
-        facts = self.facts(pinned if isinstance(pinned, str) else current, event.cwd, {})
+        sets, root = self.policies(main, event, data)
+        facts = self.facts(root, event.cwd, {})
         verdict: Verdict = gate.decide(sets, event, facts, allow_empty=True)[0]
         if not verdict.degraded:
             if len(self._said) >= _REMEMBERED:
                 self._said.clear()
             self._said[same] = verdict
         return verdict
+
+    def policies(self, main: Compiled, event: Event, data: dict[str, object]) -> tuple[list[Compiled], str | None]:
+        """The sets that judge a call, those of its projects behind the main one; and its project's root."""
+        from guardhook.gate import roots
+
+        pinned = data.get("root")
+        if event.cwd not in self._roots:
+            self._roots[event.cwd] = roots.find_root(event.cwd)
+        current = self._roots[event.cwd]
+        projects = (self._project(root) for root in dict.fromkeys((pinned, current)) if isinstance(root, str))
+        return [main, *(one for one in projects if one is not None)], pinned if isinstance(pinned, str) else current
 
     def facts(self, root: str | None, cwd: str | None, marked: dict[str, str]) -> Facts:
         """What the hook would know of the disk. The user database is asked once for all calls: that may take a millisecond each time."""

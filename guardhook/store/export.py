@@ -78,16 +78,6 @@ def _golden(out: Write, store: Store, trace: Trace) -> None:
     out(("]" if lead[0] == "\n" else "\n  ]") + after)
 
 
-def head(store: Store, trace: Trace) -> dict[str, object]:
-    """The trace's own shape; prompts after the first one stand in its metadata."""
-    out = trace.as_dict()
-    later = store.prompts(trace)[1:]
-    metadata = out["metadata"]
-    if later and isinstance(metadata, dict):
-        metadata.setdefault("follow_up_prompts", later)
-    return out
-
-
 def _tail(store: Store, trace: Trace, evals: bool) -> dict[str, object]:
     return {"evals": [e.as_dict() for e in store.evaluations(trace)]} if evals else {}
 
@@ -96,6 +86,6 @@ def _document(out: Write, store: Store, trace: Trace, evals: bool, snapshots: bo
     from guardhook.store import steps_json
 
     (steps_json.write_line if one_line else steps_json.write)(
-        out, head(store, trace), trace.id, store.steps(trace), _tail(store, trace, evals),
+        out, store.shape(trace), trace.id, store.steps(trace), _tail(store, trace, evals),
         store.snapshots(trace) if snapshots else None,
     )  # fmt: skip

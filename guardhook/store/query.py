@@ -295,6 +295,15 @@ class Store:
         )
         return map(Happening._make, rows)
 
+    def shape(self, trace: Trace) -> dict[str, object]:
+        """The trace's documented shape without steps; prompts after the first one stand in its metadata."""
+        out = trace.as_dict()
+        later = self.prompts(trace)[1:]
+        metadata = out["metadata"]
+        if later and isinstance(metadata, dict):
+            metadata.setdefault("follow_up_prompts", later)
+        return out
+
     def prompts(self, trace: Trace) -> list[str]:
         """Every prompt of the session, in order."""
         return [h.text for h in self.happenings(trace, event="user_prompt") if h.text is not None]

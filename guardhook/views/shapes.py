@@ -10,16 +10,6 @@ from guardhook.store import Filter, Step, Store, Trace, steps_json
 from guardhook.views.chain import chain
 
 
-def trace_of(store: Store, trace: Trace) -> dict[str, object]:
-    """The trace's shape without steps; prompts after the first one stand in its metadata."""
-    out = trace.as_dict()
-    later = store.prompts(trace)[1:]
-    metadata = out["metadata"]
-    if later and isinstance(metadata, dict):
-        metadata.setdefault("follow_up_prompts", later)
-    return out
-
-
 def show(
     store: Store,
     trace: Trace,
@@ -36,7 +26,7 @@ def show(
     shown = store.count_steps(trace, first, last)
     if shown != trace.step_count:
         tail["step_window"] = {"from": first, "to": last, "shown": shown, "omitted": trace.step_count - shown}
-    head: dict[str, object] = {"id": trace.id} if steps_only else trace_of(store, trace)
+    head: dict[str, object] = {"id": trace.id} if steps_only else store.shape(trace)
     return steps_json.pieces(
         head, trace.id, store.steps(trace, first, last), tail, store.snapshots(trace, first, last) if snapshots else None
     )  # fmt: skip
