@@ -57,7 +57,7 @@ def gather(
             steps.append(row if packer is None else packer.add(row))
     recording: dict[str, object] = {
         "snapshot": {
-            "trace": {**store.shape(trace), "dialect": trace.dialect, "project": trace.project},
+            "trace": store.shape(trace) | {"dialect": trace.dialect, "project": trace.project},
             "steps": steps,
         },
         "events": events,
