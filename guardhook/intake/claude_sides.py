@@ -1,17 +1,29 @@
-"""Sub-agents of older Claude Code clients, whose records stand in the session's own file, those of several at once in between each other.
+"""Sub-agents of older Claude Code clients.
 
-Nothing names them: a sub-agent is the chain of records that goes back to a prompt without a parent, and the call that started it is the one with the same prompt.
+The oldest write their records into the session's own file, those of several sub-agents in between each other. Nothing names them: a sub-agent is the chain of
+records that goes back to a prompt without a parent, and the call that started it is the one with the same prompt. Clients after that write a file for each,
+`agent-<id>.jsonl` beside the session's own; which session it belongs to stands in it.
 """
 
 from __future__ import annotations
 
+import functools
+import os
+import re
 from typing import NamedTuple
 
+from guardhook.intake import records
 from guardhook.intake.claude_records import Block, Record, turns
 
 TOOLS = ("Task", "Agent")
 _RECORDS_MOST = 1 << 16  # record ids that are remembered
 _CALLS_MOST = 1_024
+
+
+_OF_SESSION = re.compile(
+    rb'\{(?=[^\n]{0,2000}?"isSidechain"\s*:\s*true)[^\n]{0,2000}?"sessionId"\s*:\s*"([^"\\]{1,200})"'
+)
+_HEAD = 4096
 
 
 class Side(NamedTuple):
@@ -43,6 +55,11 @@ class Sides:
             if len(self._calls) > _CALLS_MOST:
                 del self._calls[next(iter(self._calls))]
 
+    def started(self, prompt: str | None) -> tuple[int | None, str | None]:
+        """The step of the call that began a sub-agent with this prompt, and which kind of sub-agent; each call begins one."""
+        calls = None if prompt is None else self._calls.get(hash(prompt))
+        return calls.pop(0) if calls else (None, None)
+
     def of(self, record: Record) -> str:
         """The key of the sub-agent that a record of a side chain belongs to."""
         own = record.uuid or ""
@@ -64,8 +81,41 @@ class Sides:
 
     def _begins(self, root: str, record: Record) -> None:
         prompt = next(iter(turns(record)), None)
-        started = None if prompt is None else self._calls.get(hash(prompt))
-        step, kind = started.pop(0) if started else (None, None)
+        step, kind = self.started(prompt)
         self._known[root] = Side(kind, step, prompt)
         if len(self._known) > _CALLS_MOST:
             del self._known[next(iter(self._known))]
+
+
+def files_beside(path: str) -> list[str]:
+    """The files of a session's sub-agents in the folder of its own file."""
+    folder, name = os.path.split(path)
+    if name.startswith("agent-"):
+        return []
+    try:
+        status = os.stat(folder)
+    except (OSError, ValueError):
+        return []
+    return _agents_in(folder, status.st_mtime_ns, status.st_ino).get(name.removesuffix(".jsonl"), [])
+
+
+@functools.lru_cache(maxsize=64)
+def _agents_in(folder: str, mtime_ns: int, inode: int) -> dict[str, list[str]]:
+    """The files of sub-agents in a folder by their sessions, as long as the folder does not change."""
+    found: dict[str, list[str]] = {}
+    for name in records.names_in(folder):
+        if not (name.startswith("agent-") and name.endswith(".jsonl")):
+            continue
+        try:
+            fd = records.open_file(f"{folder}/{name}")
+        except (OSError, ValueError):
+            continue
+        try:
+            told = _OF_SESSION.match(records.beginning(fd, _HEAD))
+        except OSError:
+            told = None
+        finally:
+            os.close(fd)
+        if told is not None:
+            found.setdefault(told[1].decode("utf-8", "replace"), []).append(f"{folder}/{name}")
+    return found

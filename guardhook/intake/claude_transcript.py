@@ -24,7 +24,7 @@ from guardhook.intake.claude_records import (
     Used,
     turns,
 )
-from guardhook.intake.claude_sides import TOOLS, Sides
+from guardhook.intake.claude_sides import TOOLS, Sides, files_beside
 from guardhook.intake.import_steps import Recent, Steps, Turns, Usage, flatten, number
 from guardhook.intake.imports import Counts, Event, Identity, Run
 
@@ -55,9 +55,10 @@ def detect(path: str, head: bytes) -> bool:
 
 
 def files(path: str) -> list[str]:
-    """Transcripts of sub-agents, and what their `.meta.json` say of them."""
+    """Transcripts of sub-agents, and what their `.meta.json` say of them; of older clients those that lie beside the session's own."""
     folder = f"{path.removesuffix('.jsonl')}/subagents"
-    return [f"{folder}/{name}" for name in records.names_in(folder) if name.endswith((".jsonl", ".meta.json"))]
+    within = [f"{folder}/{name}" for name in records.names_in(folder) if name.endswith((".jsonl", ".meta.json"))]
+    return within + files_beside(path)
 
 
 def read(path: str, fd: int, counts: Counts) -> Iterator[Run]:
@@ -369,7 +370,10 @@ class _Transcript:
                 if anchor is None and record.type == "assistant":
                     agent = record.agentId or _agent_id(file)
                     cause = self.spawned.get(meta.toolUseId or "") or self.spawned.get(_agent_id(file))
-                    anchor = yield from self._anchor(agent, agent, meta.agentType, cause, prompt, record.timestamp)
+                    kind = meta.agentType
+                    if cause is None and not meta.toolUseId:
+                        cause, kind = self.sides.started(prompt)
+                    anchor = yield from self._anchor(agent, agent, kind, cause, prompt, record.timestamp)
                 for event in self._record(record, False, anchor):
                     if event.type == "trace.step_start" and self.wanted:
                         self._spawns(event)

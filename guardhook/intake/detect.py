@@ -16,6 +16,7 @@ TABLE: dict[str, str] = {
     "qwen-chat": "qwen_chat",
     "agent-replay": "agent_replay",
 }
+_ZSTD, _GZIP, _UTF16 = b"\x28\xb5\x2f\xfd", b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff")
 # those that are a harness's own session logs
 LOGS = frozenset(("claude-transcript", "codex-rollout", "gemini-chat", "qwen-chat"))
 
@@ -24,6 +25,19 @@ def importer(format: str) -> Importer:
     """The importer of a format. Raises KeyError."""
     module: Importer = importlib.import_module(f"guardhook.intake.{TABLE[format]}")
     return module
+
+
+def unknown(fd: int) -> str:
+    """What a person should know of a file that no importer knows. Raises OSError."""
+    head = os.pread(fd, 4, 0)
+    if not head:
+        return "an empty file"
+    if head == _ZSTD or head.startswith(_GZIP):
+        program = "zstd" if head == _ZSTD else "gzip"
+        return f"compressed; import what is in it: {program} -dc FILE | guardhook import -"
+    if head.startswith(_UTF16):
+        return "text in UTF-16; it must be UTF-8"
+    return f"not a format that is known ({', '.join(TABLE)}); name it with --format"
 
 
 def find(path: str, fd: int) -> Importer | None:

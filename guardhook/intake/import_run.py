@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import time
 from _blake2 import blake2b
@@ -23,6 +24,7 @@ from guardhook.store.instants import iso_ms
 VERSION = 1  # raised when importers give something else for the same file
 _EDGE = 64 * 1024
 _SUFFIXES = (".jsonl", ".json", "traces.db")
+_COMPRESSED = re.compile(r"rollout-.*\.jsonl\.zst", re.DOTALL)  # Codex can be told to do that to old logs
 _FOLDERS_MOST_DEEP = 32
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 _OTHERS = (
@@ -143,6 +145,8 @@ def _below(folder: str, depth: int, refused: Callable[[str, str], None]) -> Iter
                     yield from _below(entry.path, depth + 1, refused)
             elif entry.is_file(follow_symlinks=False) and entry.name.endswith(_SUFFIXES):
                 yield Found(entry.path, False, entry.stat(follow_symlinks=False).st_size)
+            elif entry.is_file(follow_symlinks=False) and _COMPRESSED.fullmatch(entry.name):
+                refused(entry.path, "a compressed log, which can't be read; decompress it (zstd -d) first")
         except OSError:
             continue
 
@@ -243,17 +247,16 @@ class Import:
             if self._options.format is not None and file.named:
                 return detect.importer(self._options.format), None
             found = detect.find(file.path, fd)
+            if found is None and file.named:
+                result.status, result.error = UNKNOWN, detect.unknown(fd)
+                return None, result
         except OSError as error:
             result.error = error.strerror or str(error)
             return None, result
         finally:
             os.close(fd)
         if found is None:
-            if not file.named:
-                return None, None
-            result.status = UNKNOWN
-            result.error = f"not a format that is known ({', '.join(detect.TABLE)}); name it with --format"
-            return None, result
+            return None, None
         if self._options.format not in (None, found.NAME):
             return None, None
         return found, None

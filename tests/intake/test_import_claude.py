@@ -219,6 +219,38 @@ def test_sub_agents_at_the_same_time_in_the_same_file_are_told_apart(rig: Rig) -
     ]  # fmt: skip
 
 
+def test_sub_agents_files_beside_the_sessions_own(rig: Rig) -> None:
+    """As clients of late 2025 wrote them. What started them is told by the result of the call, or by its prompt."""
+    talk = (
+        Talk()
+        .user("go")
+        .says(use("t1", "Task", {"prompt": "A", "subagent_type": "critic"}), use("t2", "Task", {"prompt": "B"}))
+    )
+    talk.result("t1", "done").result("t2", "done", toolUseResult={"agentId": "b2", "status": "completed"})
+    path = rig.write(f"{SESSION}.jsonl", *talk.records)
+    for agent, prompt, session in (
+        ("a1", "A", SESSION),
+        ("b2", "other words", SESSION),
+        ("c3", "C", "another-session"),
+    ):
+        own = {"isSidechain": True, "agentId": agent, "sessionId": session}
+        inner = (
+            Talk()
+            .user(prompt, uuid=f"{agent}0", **own)
+            .says(text(f"{agent} is done"), id=agent, uuid=f"{agent}1", **own)
+        )
+        rig.write(f"agent-{agent}.jsonl", *inner.records)
+    files = rig.import_(rig.files).files
+    assert sorted(Path(f["path"]).name for f in files) == [f"{SESSION}.jsonl", "agent-c3.jsonl"]
+    (main,) = [t for t in rig.traces() if t.session_id == SESSION]
+    assert [(s.name, s.caused_by_step_number, s.parent_step_number) for s in rig.steps(main)[2:]] == [
+        ("subagent:critic", 1, 1), ("assistant_message", None, 3), ("subagent:b2", 2, 2), ("assistant_message", None, 5),
+    ]  # fmt: skip
+    assert main.total_tokens == 45 and main.output is None
+    rig.write("agent-d4.jsonl", *Talk().user("D", uuid="d0", isSidechain=True, agentId="d4").records)
+    assert rig.import_(path).file["status"] == "exists"  # a file more is a change of the session
+
+
 def test_a_call_to_which_a_person_said_no_is_told_by_the_client_and_not_by_what_it_printed(rig: Rig) -> None:
     said = "The user doesn't want to proceed with this tool use."
     talk = Talk().user("go").says(use("t1"), use("t2"))

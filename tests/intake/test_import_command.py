@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from import_rig import Rig
 
 from guardhook.core.folders import explicit
-from guardhook.intake import claude_transcript, import_write
+from guardhook.intake import claude_transcript, coverage, import_write
 from guardhook.intake.import_write import Origin, Part, Writer
 from guardhook.intake.imports import Counts, Event, Run
 from guardhook.journal import line, read, redact
@@ -161,6 +161,30 @@ def test_a_file_that_fails_while_it_is_read_does_not_stop_the_others(rig: Rig, m
     assert [f["error"] for f in ran.files if f["status"] == "failed"] == ["the disk is gone"]
     assert len(rig.traces()) == 2
     assert [p.name for p in (rig.data / "journal" / "imports").iterdir() if p.name.endswith(".part")] == []
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [(b"", "an empty file"), (b"\x28\xb5\x2f\xfd\x00", "zstd -dc"), (b"\x1f\x8b\x08", "gzip -dc"), ("{}".encode("utf-16"), "UTF-16"), (b"x", "not a format")],
+)  # fmt: skip
+def test_why_a_file_is_of_no_use_is_told(rig: Rig, data: bytes, why: str) -> None:
+    path = rig.files / "x.jsonl"
+    path.write_bytes(data)
+    ran = rig.import_(path)
+    assert ran.status == 1 and ran.file["status"] == "unknown" and why in ran.file["error"]
+
+
+def test_logs_that_codex_has_compressed_are_told_of(rig: Rig) -> None:
+    rig.write("s.jsonl", *talk("hi"))
+    (rig.files / "rollout-x.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd")
+    (rig.files / "other.zst").write_bytes(b"\x28\xb5\x2f\xfd")
+    ran = rig.import_(rig.files)
+    assert (
+        ran.status == 1 and ran.json["counts"] == {"failed": 1, "imported": 1} and "compressed" in ran.files[0]["error"]
+    )
+    told: list[tuple[str, str]] = []
+    coverage.measure(explicit(str(rig.data)), paths=[str(rig.files)], problem=lambda *problem: told.append(problem))
+    assert [Path(path).name for path, _ in told] == ["rollout-x.jsonl.zst"]
 
 
 def test_a_full_disk_is_told_with_the_folder_that_has_no_room(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
