@@ -18,6 +18,8 @@ from guardhook.intake.claude_records import Block, Record, turns
 TOOLS = ("Task", "Agent")
 _RECORDS_MOST = 1 << 16  # record ids that are remembered
 _CALLS_MOST = 1_024
+_BEGUN_MOST = 256  # sub-agents that said nothing yet, and how long their prompts may be to be remembered
+_PROMPT_CHARS = 1 << 18
 
 
 _OF_SESSION = re.compile(
@@ -77,13 +79,15 @@ class Sides:
         return root
 
     def side(self, key: str) -> Side:
-        return self._known.get(key) or Side()
+        """What is known of a sub-agent; told once, when it first says something."""
+        return self._known.pop(key, None) or Side()
 
     def _begins(self, root: str, record: Record) -> None:
         prompt = next(iter(turns(record)), None)
         step, kind = self.started(prompt)
-        self._known[root] = Side(kind, step, prompt)
-        if len(self._known) > _CALLS_MOST:
+        short = prompt is not None and len(prompt) <= _PROMPT_CHARS
+        self._known[root] = Side(kind, step, prompt if short else None)
+        if len(self._known) > _BEGUN_MOST:
             del self._known[next(iter(self._known))]
 
 
