@@ -41,6 +41,9 @@ def data_of(
     data["caller"] = caller(behind_launcher)
     if event.payload.get("canary") is True:
         data["canary"] = True
+    declared = None if compiled is None else compiled.config.get("declared")
+    if declared and event.event in OPENING:
+        data["declarations_sha256"] = declared
     if no_input:
         from guardhook.journal import strip
 

@@ -14,7 +14,8 @@ import msgspec
 from guardhook.core import limits
 from guardhook.core.event import EVENTS
 from guardhook.core.folders import Folders
-from guardhook.policy import layers
+from guardhook.policy import layers, settings
+from guardhook.policy.declared import digest
 from guardhook.policy.layers import Loaded
 from guardhook.policy.regexes import secret_problem
 from guardhook.policy.tomlfile import PolicyError, line_of, plain
@@ -92,6 +93,7 @@ def read(folders: Folders, loaded: Loaded) -> dict[str, object]:
             if isinstance(mode, str) and not (locked and (event in redaction or system.capture.mode is not None)):
                 redaction[event] = mode
     audit = _audit(system, user, folders)
+    declared = _declared(folders)
     loaded.secrets = secrets(system, user)
     return {
         "preset": gate["preset"] or "balanced",
@@ -100,7 +102,16 @@ def read(folders: Folders, loaded: Loaded) -> dict[str, object]:
         "mode": capture["mode"] or "redacted",
         "redaction": redaction,
         **({} if audit is None else {"audit": audit}),
+        **({} if declared is None else {"declared": declared}),
     }
+
+
+def _declared(folders: Folders) -> str | None:
+    """The digest of the declared checks; what is wrong with a file is told elsewhere."""
+    try:
+        return digest(settings.read(folders).get("account.verify"))
+    except settings.SettingsError:
+        return None
 
 
 def _audit(system: ConfigFile, user: ConfigFile, folders: Folders) -> dict[str, object] | None:

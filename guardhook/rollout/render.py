@@ -106,6 +106,9 @@ class Renderer:
         state.ticket = item.seq
         if item.data.get("run") != self.ref.run_id:
             return []
+        declared = item.data.get("declarations_sha256")
+        if not state.started and isinstance(declared, str):
+            state.declared = declared
         us = instants.micros(item.ts)
         mine = _Lost(lost, "missing") if lost > 0 else None
         if us is None:  # a clock beyond the year 9999; the line's own time can't be told
@@ -192,6 +195,8 @@ class Renderer:
         if ref.parent is not None:
             data["copy_of"] = ref.parent
         data["session"] = state.held
+        if state.declared is not None:
+            data["declarations_sha256"] = state.declared
         data.update(more or {})
         chosen = self.options.told()
         if chosen:

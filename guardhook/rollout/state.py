@@ -82,6 +82,7 @@ class State(msgspec.Struct, omit_defaults=True):
     started: bool = False
     held: dict[str, object] = {}  # what session_start said
     held_ts: str = ""
+    declared: str | None = None  # digest of the checks that were declared when the run began
     ts: str = ""  # of the last line
     stopped: bool = False
     active: bool = False  # tools were called in this step

@@ -6,11 +6,10 @@ empty_text, role. A file for one report holds the same as JSON or TOML: `{"verif
 
 from __future__ import annotations
 
-import hashlib
 from typing import NamedTuple
 
-from guardhook.archive import plain
 from guardhook.archive.account import words
+from guardhook.policy.declared import digest
 
 CONFIG, REPORT = "config", "report"
 
@@ -41,13 +40,14 @@ class Declarations(NamedTuple):
     tools: tuple[Tool, ...] = ()
     names_and_numbers: bool = False
     origin: str = CONFIG
+    checks_sha256: str | None = None
 
     def tool(self, name: str) -> Tool | None:
         return next((tool for tool in self.tools if tool.name == name), None)
 
-    def digest(self) -> str:
-        """SHA-256 of the declared checks, for the record of a run."""
-        return hashlib.sha256(plain.encode([list(check) for check in self.checks])).hexdigest()
+    def digest(self) -> str | None:
+        """The digest of the declared checks, as the record of a run has it (guardhook.policy.declared)."""
+        return self.checks_sha256
 
 
 def of(value: object, *, origin: str = REPORT) -> Declarations:
@@ -63,7 +63,7 @@ def of(value: object, *, origin: str = REPORT) -> Declarations:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{what}: {twice!r} is declared twice")
-    return Declarations(checks, tools, _flag(found, "names_and_numbers", "declarations"), origin)
+    return Declarations(checks, tools, _flag(found, "names_and_numbers", "declarations"), origin, digest(found.get("verify")))
 
 
 def _rows(value: object, what: str) -> list[object]:
