@@ -34,6 +34,10 @@ _CONTENT_KEYS = (
 _ACTION_KEYS = ("action", "operation", "op", "verb")
 _NESTED_KEYS = ("edits", "replacements", "operations", "files", "ReplacementChunks", "requests")
 _URL_KEYS = ("url", "uri", "Url", "urls", "requests", "URL")
+# No address is longer, nor is its scheme; no tool's name is.
+_ADDRESS_CHARS = 4096
+_SCHEME_CHARS = 32
+_NAME_CHARS = 4096
 _SOURCE_KEYS = ("source", "src", "from", "old_path", "oldPath", "source_path", "sourcePath")
 _TARGET_KEYS = ("destination", "dest", "dst", "to", "new_path", "newPath", "destination_path", "target", "targetPath")
 
@@ -44,6 +48,10 @@ def fill(event: Event) -> None:
     if name is None or not name.strip():
         event.kind = "other"
         event.undecidable = "the payload names no tool"
+        return
+    if len(name) > _NAME_CHARS:
+        event.kind = "other"
+        event.undecidable = f"the tool's name is longer than {_NAME_CHARS} characters"
         return
     lower = name.strip().lower()
     if not name.isascii():
@@ -405,21 +413,20 @@ def _web(event: Event) -> None:
 
 
 def _addresses(sentence: str) -> list[str]:
-    """Every address in running text, at most 1,000."""
+    """Every address in running text, at most 1,000, each cut where no address is that long."""
     found: dict[str, None] = {}
     for word in sentence.split():
         at = word.find("://")
         while at >= 0 and len(found) < 1000:
             start = at
-            while start > 0 and word[start - 1].isascii() and word[start - 1].isalnum():
+            while start > 0 and at - start < _SCHEME_CHARS and word[start - 1].isascii() and word[start - 1].isalnum():
                 start -= 1
-            following = word.find("://", at + 3)
-            end = len(word)
+            end = min(len(word), at + _ADDRESS_CHARS)
             for sign in "\"'<>`":
-                stop = word.find(sign, at)
-                end = stop if 0 <= stop < end else end
+                stop = word.find(sign, at, end)
+                end = stop if stop >= 0 else end
             found[word[start:end].rstrip(".,;:!?)]}")] = None
-            at = following
+            at = word.find("://", at + 3)
     return list(found)
 
 

@@ -495,3 +495,19 @@ def test_many_and_deep_entries_cost_no_more_than_their_size(tool: str) -> None:
     event = filled(tool, given)
     assert event.undecidable is None
     assert len(event.files) + len(event.commands) + len(event.urls) >= 60_000
+
+
+def test_a_sentence_full_of_addresses_is_no_gigabyte_of_them() -> None:
+    """Each address of one long word went on to the word's end: 4 MB of `a://` were 4 GB, and minutes of judging."""
+    for word in ("a://", "http://x/", "a" * 5000 + "://"):
+        event = filled("web_fetch", {"prompt": word * (2_000_000 // len(word))}, "gemini")
+        assert 0 < len(event.urls) <= 1000 and max(map(len, event.urls)) < 5000
+    long = "https://example.com/" + "p/" * 1000
+    assert filled("web_fetch", {"prompt": f"read <{long}>, please"}, "gemini").urls == [long]
+
+
+def test_a_name_of_a_million_characters_is_undecidable() -> None:
+    for name in ("A" * 1_000_000, "mcp__" + "aB_" * 300_000, "é" * 5000):
+        event = filled(name, {"command": "ls"})
+        assert event.undecidable and (event.kind, event.commands) == ("other", [])
+    assert filled("mcp__" + "s" * 200 + "__" + "t" * 200, {"command": "ls"}).commands == ["ls"]
