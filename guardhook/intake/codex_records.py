@@ -210,6 +210,13 @@ def _duration(value: object) -> int | None:
     return None
 
 
+def said_of(output: object) -> str:
+    """What a call gave, as text; some clients put it into an object beside whether it went well."""
+    if isinstance(output, dict) and "success" in output and isinstance(output.get("content"), (str, list)):
+        return flatten(output["content"])
+    return flatten(output)
+
+
 def failure(output: object) -> str | None:
     """Why a call failed, by what its output is; never by what a command printed."""
     said = flatten(output)
@@ -227,7 +234,8 @@ def failure(output: object) -> str | None:
         if isinstance(code, (int, float)) and not isinstance(code, bool):
             return f"exited with code {code:g}" if code else None
     if found.get("success") in (False, "false"):
-        return flatten(found.get("output"))[:_ERROR_CHARS] or "tool reported failure"
+        told = found.get("output") if found.get("output") is not None else found.get("content")
+        return flatten(told)[:_ERROR_CHARS] or "tool reported failure"
     return None if found.get("error") is None else flatten(found["error"])[:_ERROR_CHARS]
 
 

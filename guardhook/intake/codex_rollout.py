@@ -27,6 +27,7 @@ from guardhook.intake.codex_records import (
     Twice,
     failure,
     lines,
+    said_of,
     stamp_of,
     turn,
     unwrap,
@@ -304,7 +305,7 @@ class _Rollout:
         ran = self.ran.pop(call, None)
         error = failure(item.output) or (None if ran is None else ran.error())
         metadata = {} if ran is None else ran.metadata()
-        text = flatten(item.output)
+        text = said_of(item.output)
         if text.lstrip().startswith(DENIED):
             metadata["blocked"] = True
         elif text in REJECTED:

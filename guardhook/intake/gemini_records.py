@@ -11,7 +11,7 @@ import msgspec
 
 from guardhook.core.jsontext import PayloadError, loads
 from guardhook.intake import records
-from guardhook.intake.import_steps import flatten
+from guardhook.intake.import_steps import flatten, typed
 from guardhook.intake.imports import Counts, ImportFailed
 
 _DOCUMENT_BYTES = 64 << 20
@@ -48,6 +48,7 @@ class Message(msgspec.Struct):
     timestamp: str | None = None
     type: str | None = None
     content: Any = None
+    displayContent: Any = None
     thoughts: list[Thought] | None = None
     tokens: Tokens | None = None
     model: str | None = None
@@ -91,14 +92,16 @@ _arrays = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def turns(message: Message) -> list[str]:
-    """What a user's message says, without blank texts and without results of tools."""
+    """What a user's message says, as it was typed where the client tells that; nothing when it is blank, or the result of a tool."""
     if message.type != "user":
         return []
-    content = message.content
-    if isinstance(content, str):
-        return [content] if content.strip() else []
-    said = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    return [text for text in said if isinstance(text, str) and text.strip()]
+    return typed(_texts(message.displayContent)) or typed(_texts(message.content))
+
+
+def _texts(content: object) -> list[str]:
+    parts = [content] if isinstance(content, (str, dict)) else content if isinstance(content, list) else []
+    said = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    return [text for text in said if isinstance(text, str)]
 
 
 class Chat:

@@ -10,7 +10,11 @@ from guardhook.intake.imports import Counts, Event
 from guardhook.store.instants import micros
 
 # Text in a user's turn that no person typed.
-_ENVELOPES = ("<", "# AGENTS.md instructions", "A session-scoped Stop hook is now active", "[SYSTEM NOTIFICATION")
+_ENVELOPES = (
+    "<", "# AGENTS.md instructions", "A session-scoped Stop hook is now active", "[SYSTEM NOTIFICATION",
+    "This session is being continued from a previous conversation that ran out of context",
+)  # fmt: skip
+_FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
 OPEN_MOST = 10_000  # calls without a result that are remembered
 PROMPTS_MOST = 2_000  # prompts that are kept beside the first, and their characters
 PROMPT_CHARS = 1 << 20
@@ -22,6 +26,16 @@ _FAR = 1 << 62
 def is_envelope(text: str) -> bool:
     """Whether a user's turn is something that the harness put there: reminders, command wrappers, notifications."""
     return text.lstrip().startswith(_ENVELOPES)
+
+
+def typed(parts: list[str]) -> list[str]:
+    """The turn of a user whose message has these texts: one, without the files that Gemini CLI and its kin put behind what was typed; none when all is blank."""
+    whole = "\n".join(part for part in parts if part.strip())
+    text = whole
+    while (start := text.find(_FILES)) >= 0:
+        end = text.find(_FILES_END, start)
+        text = text[:start].rstrip() + ("" if end < 0 else text[end + len(_FILES_END) :])
+    return [text if text.strip() else whole] if whole else []
 
 
 def number(value: object) -> int:

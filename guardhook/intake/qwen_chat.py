@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from guardhook.intake import records
-from guardhook.intake.import_steps import Prompt, Steps, Turns, Usage, flatten, number
+from guardhook.intake.import_steps import Prompt, Steps, Turns, Usage, flatten, number, typed
 from guardhook.intake.imports import Counts, Event, Identity, Run
 
 NAME = "qwen-chat"
@@ -142,10 +142,10 @@ def read(path: str, fd: int, counts: Counts) -> Iterator[Run]:
 
 
 def turns(record: _Record) -> list[str]:
-    """What a user's record says, without blank texts."""
+    """What a user's record says; nothing when that is blank."""
     if record.type != "user" or record.message is None:
         return []
-    return [p.text for p in record.message.parts or () if p.text is not None and p.text.strip()]
+    return typed([p.text for p in record.message.parts or () if p.text is not None])
 
 
 class _Reader:

@@ -126,6 +126,7 @@ def test_prompts_are_told_from_envelopes(rig: Rig) -> None:
         .user("   ")
         .user("<command-name>/clear</command-name>")
         .user("[SYSTEM NOTIFICATION - x")
+        .user("This session is being continued from a previous conversation that ran out of context.\\nIt was about")
         .user("fix the test")
     )
     talk.user([text("<system-reminder>x</system-reminder>"), text("and the other")]).user("expanded", isMeta=True)
@@ -133,7 +134,8 @@ def test_prompts_are_told_from_envelopes(rig: Rig) -> None:
     rig.import_(rig.write("s.jsonl", *talk.records))
     trace = rig.trace()
     assert trace.input == {"prompt": "fix the test"}
-    assert trace.metadata["preamble_prompts"] == ["<command-name>/clear</command-name>", "[SYSTEM NOTIFICATION - x"]
+    assert trace.metadata["preamble_prompts"][:2] == ["<command-name>/clear</command-name>", "[SYSTEM NOTIFICATION - x"]
+    assert len(trace.metadata["preamble_prompts"]) == 3
     assert trace.metadata["follow_up_prompts"] == ["<system-reminder>x</system-reminder>", "and the other"]
 
 

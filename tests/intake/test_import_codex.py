@@ -183,6 +183,8 @@ def test_a_command_to_which_a_person_said_no(rig: Rig) -> None:
         ({"exit_code": 1}, "exited with code 1"),
         ('{"success": "false", "output": "why"}', "why"),
         ({"success": False}, "tool reported failure"),
+        ({"success": False, "content": [{"type": "input_text", "text": "why"}]}, "why"),
+        ({"success": True, "content": "fine"}, None),
         ({"error": {"code": 1}}, '{"code":1}'),
         ("the log says exit_code: 1\nand more", None),
         ('prints {"exit_code": 1}', None),

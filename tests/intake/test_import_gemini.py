@@ -152,6 +152,28 @@ def test_a_call_to_which_a_person_said_no(rig: Rig) -> None:
     assert [(s.error, s.metadata.get("blocked")) for s in rig.steps()] == [(no, True), (gone, None), (no, None)]
 
 
+def test_a_message_is_one_turn_and_files_it_names_are_none(rig: Rig) -> None:
+    files = [
+        "\n--- Content from referenced files ---",
+        "\nContent from @a.txt:\n",
+        "secret plan",
+        "\n--- End of content ---",
+    ]
+    told: list[object] = [
+        {**user("u1", ""), "content": [{"text": part} for part in ("explain @a.txt", *files, "please")]},
+        {**user("u2", ""), "content": [{"text": "expanded"}], "displayContent": [{"text": "/expand"}]},
+        {**user("u3", ""), "content": "plain", "displayContent": []},
+        {**user("u4", ""), "content": {"text": "part"}, "displayContent": 7},
+        {**user("u5", ""), "content": ["--- Content from referenced files ---", "all of it"]},
+    ]  # fmt: skip
+    rig.import_(rig.write("session-1.jsonl", HEAD, *told, gemini("a", "fine")))
+    trace = rig.trace()
+    assert trace.input == {"prompt": "explain @a.txt\nplease"}
+    assert trace.metadata["follow_up_prompts"] == [
+        "/expand", "plain", "part", "--- Content from referenced files ---\nall of it",
+    ]  # fmt: skip
+
+
 def test_the_project_is_known_where_the_client_wrote_it_down(rig: Rig) -> None:
     root = "/home/dev/project"
     for number, told in enumerate((root, "/somewhere/else")):

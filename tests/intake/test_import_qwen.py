@@ -64,6 +64,19 @@ def test_calls_that_failed(rig: Rig) -> None:
     assert [bool(c.metadata.get("blocked")) for c in calls] == [True, False, False]
 
 
+def test_a_message_is_one_turn_and_files_it_names_are_none(rig: Rig) -> None:
+    base = {"sessionId": "s", "parentUuid": None, "timestamp": "2026-11-30T10:00:00.000Z"}
+    parts = ["explain @a", "\n--- Content from referenced files ---", "contents", "\n--- End of content ---"]
+    told = {
+        **base,
+        "uuid": "1",
+        "type": "user",
+        "message": {"role": "user", "parts": [{"text": part} for part in parts]},
+    }
+    rig.import_(rig.write("chats/s.jsonl", told))
+    assert rig.trace().input == {"prompt": "explain @a"} and "follow_up_prompts" not in rig.trace().metadata
+
+
 def test_damage(rig: Rig) -> None:
     (source,) = (FIXTURES / "qwen" / "chats").iterdir()
     records = [json.loads(raw) for raw in source.read_text().splitlines()]
