@@ -70,12 +70,13 @@ class _Head(msgspec.Struct):
     projectHash: str | None = None
     startTime: str | None = None
     kind: str | None = None
+    messages: list[msgspec.Raw] | None = None  # of a whole document in one line
 
 
 class _Document(msgspec.Struct):
     """A whole session in one object, as older clients wrote it."""
 
-    messages: list[msgspec.Raw]
+    messages: list[msgspec.Raw] | None = None
     sessionId: str | None = None
     projectHash: str | None = None
     startTime: str | None = None
@@ -87,7 +88,7 @@ _TEXTS = re.compile(r'"(sessionId|startTime|projectHash)"\s*:\s*"([^"\\]{1,200})
 _TYPES = ("user", "gemini", "info", "error", "warning")
 HEADS = records.Decoder(_Head)
 MESSAGES = records.Decoder(Message)
-_documents = msgspec.json.Decoder(_Document)
+_documents = records.Decoder(_Document)
 _arrays = msgspec.json.Decoder(list[msgspec.Raw])
 
 
@@ -142,11 +143,16 @@ class Chat:
             elif head.set is not None and head.set.messages:
                 self._patched(head.set.messages, place, line)
                 counts.imported += 1
-            elif head.sessionId is not None:
+            elif head.sessionId is not None or head.messages is not None:
                 self.session = self.session or head.sessionId
                 self.began = self.began or head.startTime
                 self.hash = self.hash or head.projectHash
+                if head.messages:
+                    self._patched(head.messages, place, line)
                 counts.imported += 1
+                if wrong:
+                    counts.mended += 1
+                    counts.note(self.name, line, wrong)
             elif head.type in _TYPES:
                 self._nameless((place, -1, line), wrong)
                 counts.imported += 1
@@ -206,14 +212,23 @@ class Chat:
         """The records of a file that is one JSON value; None when it is none."""
         size = os.fstat(self.fd).st_size
         if size > _DOCUMENT_BYTES:
+            if records.beginning(self.fd, 4096).lstrip().partition(b"\n")[0].strip() not in (b"{", b"["):
+                return None  # lines, of which the first is damaged
             raise ImportFailed(f"one JSON document of more than {_DOCUMENT_BYTES >> 20} MiB")
         text = os.pread(self.fd, size, 0).removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n\0")
-        try:
-            if text[:1] == b"[":
+        if text[:1] == b"[":
+            try:
                 return _arrays.decode(text)
-            found = _documents.decode(text)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                return self._before_damage(text.decode("utf-8", "replace"))
+        found, wrong = _documents.decode(text)
+        if found is None:
             return self._before_damage(text.decode("utf-8", "replace"))
+        if wrong:
+            self.counts.mended += 1
+            self.counts.note(self.name, 1, wrong)
+        if found.messages is None:
+            return None
         self.session, self.began, self.hash = found.sessionId, found.startTime, found.projectHash
         return found.messages
 
@@ -263,7 +278,8 @@ class Chat:
             return self._raw(place)
         if self._patch[0] != place:
             head = HEADS.decode(self._raw(place))[0]
-            self._patch = (place, [] if head is None or head.set is None else head.set.messages or [])
+            holder = head if head is None or head.set is None else head.set
+            self._patch = (place, [] if holder is None else holder.messages or [])
         return bytes(self._patch[1][inner]) if inner < len(self._patch[1]) else b""
 
     def _raw(self, place: int) -> bytes:

@@ -130,6 +130,33 @@ def test_a_document_of_an_older_client(rig: Rig) -> None:
     assert trace.session_id == SESSION and trace.input == {"prompt": "go"} and trace.output == {"text": "done"}
 
 
+@pytest.mark.parametrize("more", [{}, {"sessionId": 5}, {"startTime": [], "lastUpdated": {}}, {"summary": "x" * 5_000}])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_document_however_it_is_written_and_whatever_its_head_says(
+    rig: Rig, indent: int | None, more: dict[str, object]
+) -> None:
+    whole = {**HEAD, **more, "messages": [user("u", "go"), gemini("a", "done", tool("t1"))]}
+    path = rig.files / "session-old.json"
+    path.write_text(json.dumps(whole, indent=indent) + "\n")
+    found = rig.import_(path, "--format", "gemini-chat").file
+    assert found["records"]["malformed"] == 0 and found["records"]["mended"] == (1 if set(more) & {"sessionId", "startTime"} else 0)  # fmt: skip
+    trace = rig.trace()
+    assert trace.input == {"prompt": "go"} and [s.name for s in rig.steps()] == [
+        "assistant_message",
+        "run_shell_command",
+    ]
+    assert trace.session_id == (None if more.get("sessionId") else SESSION)
+
+
+def test_a_long_chat_with_a_damaged_first_line_is_no_document(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guardhook.intake.gemini_records._DOCUMENT_BYTES", 100)
+    path = rig.write("session-1.jsonl", json.dumps(HEAD)[:-1], user("u", "go"), gemini("a", "done"))
+    found = rig.import_(path).file
+    assert (found["records"]["imported"], found["records"]["malformed"]) == (2, 1)
+    path.write_text(json.dumps({**HEAD, "messages": []}, indent=2))
+    assert "MiB" in rig.import_(path, "--replace").file["error"]
+
+
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("listed", [False, True])
 def test_a_document_that_was_cut_off_keeps_what_is_whole(rig: Rig, indent: int | None, listed: bool) -> None:
