@@ -6,6 +6,7 @@ hole; what flows in from the network, a decoder or a secret file is tracked like
 
 from __future__ import annotations
 
+from guardhook.analysis import inline_special as special
 from guardhook.analysis import inline_tables as tables
 from guardhook.analysis.call import Call
 from guardhook.analysis.inline_imports import Importer
@@ -84,8 +85,10 @@ class Scanner(Importer):
                 self.shell(self.interpolate(word), "backtick")
                 i += 1
             else:
-                if word == "(" and kind == OP:
+                if word == "(" and kind == OP and self.language in ("python", "ruby"):
                     self.bracketed(i)
+                elif word == "$" and self.language == "node" and i + 1 < n and toks[i + 1][0] == STR:
+                    self.shell(self.interpolate(toks[i + 1][1]), "$")  # zx, Bun
                 i += 1
         if self.work < 0 or n >= TOKENS:
             self.call.emit("unverified", self.kind | {"cap"}, detail="more code than is read at once")
@@ -118,6 +121,9 @@ class Scanner(Importer):
                     value = self.value(i + 1, end)
                     if isinstance(value, list) or value.known:
                         self.names[toks[first][1]] = value
+            elif toks[i][1] == "as" and toks[i][0] == ID and self.language == "php" and toks[i + 1][0] == ID:
+                begin = next((k for k in range(i, max(i - 60, -1), -1) if toks[k][1] == "foreach"), i)
+                self.names[toks[i + 1][1]] = self.value(begin + 2, i)
             elif toks[i][1] == "each" and toks[i - 1][1] == "." and self.language == "ruby":
                 bar = next((k for k in range(i + 1, min(i + 4, len(toks))) if toks[k][1] == "|"), 0)
                 begin = i - 2
@@ -137,6 +143,8 @@ class Scanner(Importer):
                 return done
         chain, j = self.chain(i)
         following = toks[j] if j < len(toks) else (LINE, "\n", 0)
+        if chain == "sys.modules":
+            return special.module_table(self, j)
         if following[0] == OP and (
             following[1] in ("+=", ".=") or (following[1] == "<<" and self.language == "ruby" and chain in self.names)
         ):
@@ -173,13 +181,15 @@ class Scanner(Importer):
     def bracketed(self, i: int) -> None:
         """`(Path.home() / 'x').read_text()`: a method of what the brackets come to."""
         toks = self.toks
+        if self.work < 0 or (i and toks[i - 1][0] == ID):
+            return
         end = self.close(i)
+        self.work -= (end - i) >> 4  # brackets in brackets are looked through again and again
         if (
             end + 3 < len(toks)
             and toks[end + 1][1] == "."
             and toks[end + 2][1] in tables.PATH_METHODS
             and toks[end + 3][1] == "("
-            and (i == 0 or toks[i - 1][0] != ID)
         ):
             value = self.value(i + 1, end)
             if isinstance(value, Val) and value.text.strip(HOLE):
@@ -337,7 +347,10 @@ class Scanner(Importer):
                 words = _exec_words(words, chain)
             self.argv(words, chain)
         elif action == "eval":
-            self.evaluated(self.text(first), chain)
+            code = self.value(*positional[-1]) if chain == "Function" and positional else first
+            self.evaluated(self.text(code), chain)
+        elif action == "named":
+            special.named(self, chain, positional)
         elif action in ("delete", "delete-tree", "rmdir"):
             flags = (
                 {"recursive", "force"}
@@ -357,9 +370,8 @@ class Scanner(Importer):
                 call.change("delete", UNKNOWN, flags | {"inline"})
         elif action == "write":
             nothing = chain.endswith("truncate") and len(positional) > 1 and self._source(positional[1]) == "0"
-            call.change(
-                "write", self.text(first), ("inline", "truncate", "empty") if nothing else ("inline", "truncate")
-            )
+            more = ("inline", "truncate", "empty") if nothing else ("inline", "truncate")
+            special.filled(self, call.change("write", self.text(first), more).text)
         elif action == "open":
             self.opened(chain, positional, keywords, first)
         elif action == "read":
@@ -388,8 +400,8 @@ class Scanner(Importer):
                 else EMPTY
             )
         elif action == "kill":
-            everything = bool(positional) and self._source(positional[0]) == "-1"
-            call.emit("process", ("kill", "inline", "everything") if everything else ("kill", "inline"), detail=chain)
+            which = {"-1": "everything", "1": "init"}.get(self._source(positional[0]) if positional else "", "inline")
+            call.emit("process", {"kill", "inline", which}, detail=chain)
         elif action == "load":
             self.call.emit(
                 "run_decoded" if "decoded" in self.text(first).taint else "run_dynamic",
@@ -427,12 +439,12 @@ class Scanner(Importer):
             if len(texts) == 1:
                 mode, path = texts[0][:1], Val(texts[0].lstrip("<>+| "))
                 if texts[0].rstrip().endswith("|") or texts[0].startswith("|"):
-                    self.shell(Val(texts[0].strip("| ")), chain)
+                    self.shell(Val(texts[0].strip("| ")), chain, stdin=texts[0].startswith("|"))
                     return
             elif len(texts) == 2:
                 mode, path = texts[0], Val(texts[1])
                 if texts[0] in ("-|", "|-"):
-                    self.shell(path, chain)
+                    self.shell(path, chain, stdin=texts[0] == "|-")
                     return
         else:
             if len(positional) > 1:
@@ -443,7 +455,8 @@ class Scanner(Importer):
         if path.text.startswith("|") and self.language in ("ruby", "perl"):
             self.shell(Val(path.text[1:]), chain)
         elif any(c in mode for c in "wax+>"):
-            self.call.change("write", path, {"inline"} | ({"append"} if "a" in mode or ">>" in mode else {"truncate"}))
+            more = {"inline"} | ({"append"} if "a" in mode or ">>" in mode else {"truncate"})
+            special.filled(self, self.call.change("write", path, more).text)
         elif path.text.startswith(("http://", "https://")):
             self.connected("connect", chain, positional, keywords, first)
         else:
@@ -491,7 +504,10 @@ class Scanner(Importer):
             taint |= self.text(self.value(a[0] + (2 if self.keyword(a) else 0), a[1])).taint
         host = host_of(url.text) if url.text != HOLE else ""
         if "connect" in chain and not url.text.startswith("http"):
-            host = self.address(positional)
+            host = special.address(self, positional)
+        if chain.endswith(("urlretrieve", "getstore", "download.file")) and len(positional) > 1:
+            place = self.call.change("write", self.text(self.value(*positional[1])), ("inline", "download", "truncate"))
+            self.call.walker.files[place.text] = Val(HOLE, frozenset(("network",)), url.shown)
         flags = host_flags(host, url.text) | {"inline"}
         if sent:
             flags.add("upload")
@@ -511,23 +527,17 @@ class Scanner(Importer):
             )
             self.secret = ""
 
-    def address(self, positional: list[tuple[int, int]]) -> str:
-        for a in positional:
-            for k in range(a[0], a[1]):
-                if self.toks[k][0] == STR:
-                    return self.toks[k][1]
-        return ""
-
     # --- running
 
-    def shell(self, value: Value, chain: str) -> None:
+    def shell(self, value: Value, chain: str, *, stdin: bool = False) -> None:
+        """stdin: the program text writes to what it starts."""
         text = self.text(value)
         if self.raw_network(text.text):
             self.call.emit("run_fetched", ("network-shell", "inline"), detail=f"{chain} on a connection")
         if text.text == HOLE and not text.taint:
             self.call.emit("run_dynamic", ("inline",), detail=f"{chain} of a text that isn't known")
             return
-        self.call.code(text, "inline", f"{self.language}")
+        self.call.code(text, "inline", f"{self.language}", stdin=UNKNOWN if stdin else None)
 
     def argv(self, words: list[Val], chain: str) -> None:
         if not words:

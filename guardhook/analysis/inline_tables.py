@@ -32,6 +32,7 @@ _NODE = {
     **_rows("chmod", "fs.chmod fs.chmodSync *.chmodSync fs.promises.chmod"), **_rows("chown", "fs.chown fs.chownSync *.chownSync"), **_rows("move", "fs.rename fs.renameSync *.renameSync fs.promises.rename fs.move fs.moveSync"), **_rows("copy", "fs.copyFile fs.copyFileSync fs.cp fs.cpSync *.copyFileSync fs.symlinkSync fs.linkSync fs.copySync"),
     **_rows("connect", "fetch http.get https.get http.request https.request axios axios.get got node-fetch net.connect net.createConnection tls.connect dns.lookup WebSocket *.createConnection request request.get dns.resolve got.get undici.fetch undici.request"), **_rows("upload", "axios.post axios.put got.post request.post navigator.sendBeacon"),
     **_rows("print", "console.log process.stdout.write console.error"), **_rows("kill", "process.kill"), **_rows("setuid", "process.setuid process.seteuid"),
+    **_rows("named", "Deno.Command Deno.run"),
 }  # fmt: skip
 _PERL = {
     **_rows("shell", "system exec open3 open2 IPC.Open3.open3 capture run qx syscall"), **_rows("eval", "eval do"), **_rows("delete", "unlink"), **_rows("delete-tree", "rmtree remove_tree File.Path.rmtree File.Path.remove_tree *.remove_tree *.rmtree"), **_rows("rmdir", "rmdir"),

@@ -24,6 +24,9 @@ class Folder(Cursor):
         if found:
             return found
         last = chain.rpartition(".")[2]
+        if chain.startswith(("shelljs.", "sh.")) and last not in ("exec", "cd", "echo", "Command"):
+            known = self.aliases.values()
+            return "named" if chain[:3] != "sh." or any(a == "sh" or a.startswith("sh.") for a in known) else ""
         if last != chain:
             two = ".".join(chain.split(".")[-2:])
             return self.table.get(two) or self.table.get("*." + last, "")

@@ -268,7 +268,35 @@ def _mcp(walker: Walker, event: Event, state: State) -> None:
     arguments = event.input
     seen = {f.path for f in event.files}
     commands = set(event.commands)
+    if "git" in name and isinstance(arguments, dict):
+        _git_tool(walker, name, arguments, state)
     _mcp_arguments(walker, arguments, name, op, state, seen, commands, set(event.urls), 0)
+
+
+def _git_tool(walker: Walker, name: str, arguments: dict[object, object], state: State) -> None:
+    """`git_push {"force": true}`: tools named after git's commands, whose arguments are its options."""
+    _, found, verb = name.replace("-", "_").rpartition("git_")
+    if not found or verb not in _GIT_TOOLS:
+        return
+    from guardhook.analysis.command import run
+
+    words = ["git", verb.replace("_", "-")]
+    named: list[str] = []
+    for key, item in arguments.items():
+        option = str(key).lower().replace("_", "-")
+        if item is True and option.isascii() and option.replace("-", "").isalpha():
+            words.append("--" + option.replace("forcewithlease", "force-with-lease"))
+        elif option in ("mode", "action", "operation") and isinstance(item, str) and item.isalpha():
+            words.append(item if verb == "stash" else "--" + item)
+        elif option in ("remote", "branch", "ref", "target", "commit", "files", "paths", "branch-name", "name"):
+            items = item if isinstance(item, list) else [item]
+            named.extend(i for i in items[:64] if isinstance(i, str) and not i.startswith("-"))
+    run(walker, [Val(w) for w in (*words, *named)], state.fork(), None, {}, (0, 0))
+
+
+_GIT_TOOLS = frozenset(
+    ("reset", "push", "clean", "checkout", "restore", "branch", "stash", "rebase", "commit", "worktree", "rm")
+)
 
 
 def _mcp_operation(name: str) -> str:

@@ -106,6 +106,7 @@ def run_code(call: Call, code: Val) -> Val:
 def walk(walker: Walker, text: str, state: State) -> Val:
     """Walks a script: every pipeline in it, whatever control structure it stands in."""
     walker.depth += 1
+    walker.spend(1 + (len(text) >> 8))
     if walker.depth > limits.COMMAND_NESTING // 2:
         raise Unparsable(f"nested deeper than {limits.COMMAND_NESTING // 2} levels", cap=True)
     outputs: list[Val] = []
@@ -206,10 +207,15 @@ def _element(walker: Walker, words: list[Piece], state: State, stdin: Val | None
     if walker.steps > 4000:
         raise Unparsable("more than 4000 steps", cap=True)
     targets: list[tuple[Val, bool]] = []
-    while (at := next((i for i, w in enumerate(words) if w[0] == "redirect"), -1)) >= 0:
-        if at + 1 < len(words) and words[at + 1][0] == "word" and words[at + 1][1].lower() != "$null":
-            targets.append((_value(walker, words[at + 1][1], state), words[at][1] == ">>"))
-        words = words[:at] + words[at + 2 :]
+    if any(w[0] == "redirect" for w in words):
+        kept: list[Piece] = []
+        for index, piece in enumerate(words):
+            if index and words[index - 1][0] == "redirect":
+                if piece[0] == "word" and piece[1].lower() != "$null":
+                    targets.append((_value(walker, piece[1], state), words[index - 1][1] == ">>"))
+            elif piece[0] != "redirect":
+                kept.append(piece)
+        words = kept
     out = _unredirected(walker, words, state, stdin) if words else EMPTY
     for target, append in targets:
         call = Call(walker, "powershell", [], state, None, {}, walker.base or (0, len(walker.text)), "")

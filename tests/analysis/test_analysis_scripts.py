@@ -162,3 +162,14 @@ def test_aliases_of_git_are_read_from_its_configuration(tmp_path: Path, place: s
     one.cwd = str(project)
     found = analyse(one, DiskFacts(home=str(tmp_path), user="user", project_root=str(project)))
     assert analysing.having(found, "git:loses-uncommitted:hard")
+
+
+@pytest.mark.parametrize(
+    "command", ["git apply a.diff", "git am < a.diff", "patch -p1 < a.diff", "patch -p1 -i a.diff"]
+)
+def test_patches_on_disk_change_what_they_name(tmp_path: Path, command: str) -> None:
+    patch = tmp_path / "a.diff"
+    patch.write_text("--- a/.claude/settings.json\n+++ b/.claude/settings.json\n@@ -1 +1 @@\n-a\n+b\n")
+    assert analysing.having(on_disk(tmp_path, command), "guard_change:file")
+    patch.write_text("--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-.claude/settings.json\n+b\n")
+    assert not analysing.having(on_disk(tmp_path, command), "guard_change")

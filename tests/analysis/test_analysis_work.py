@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from analysing import having, shell
+
+from guardhook.analysis import powershell
+from guardhook.analysis.facts import Facts
+from guardhook.analysis.nodes import Unparsable
+from guardhook.analysis.values import State
+from guardhook.analysis.walk import Walker
+from guardhook.core.limits import COMMAND_WORK
 
 
 @pytest.mark.parametrize(
@@ -22,6 +31,30 @@ from analysing import having, shell
 )
 def test_too_much_work_is_unverified(command: str) -> None:
     assert having(shell(command), "unverified:cap")
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["echo " + "> a " * 60_000, '"$(' * 80_000, "a(" * 120_000, "$x.y " * 50_000, '@" ' * 80_000, "(a)" * 80_000],
+    ids=["redirections", "strings", "calls", "properties", "here-strings", "groups"],
+)
+def test_powershell_costs_no_more_than_it_may(script: str) -> None:
+    begun = COMMAND_WORK
+    walker = Walker(Facts())
+    walker.text = script
+    with contextlib.suppress(Unparsable):
+        powershell.walk(walker, script, State("/home/user/project"))
+    assert walker.steps <= 4_001
+    assert walker.work >= -begun
+
+
+def test_brackets_in_brackets_end_a_scan() -> None:
+    for code in (
+        "(" * 9_000 + "a" + ")" * 9_000,
+        "(a+" * 9_000 + "b" + ")" * 9_000,
+        "str(" * 9_000 + "os.environ" + ")" * 9_000,
+    ):
+        assert having(shell(f"python3 -c '{code}'"), "unverified:cap")
 
 
 def test_what_was_found_before_the_cap_stays() -> None:

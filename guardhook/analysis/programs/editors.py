@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from guardhook.analysis.call import Call, options
+from guardhook.analysis.nodes import HOLE
 from guardhook.analysis.values import EMPTY, Val, unknown
 
 TYPE_CHECKING = False
@@ -103,13 +104,27 @@ def _patch(call: Call) -> Val:
     opts = options(call.args, short="pdioBbzFrY", long=("--strip", "--directory", "--input", "--output"))
     for value in opts.rest[:1]:
         call.change("write", value, ("in-place",))
-    text = call.input.text
+    given = opts.value("-i", "--input")
+    text = patch_text(call, call.read(given) if given is not None else call.input)
     if not opts.rest and text:
-        for line in text.split("\n"):
-            if line.startswith("+++ "):
-                name = line[4:].split("\t")[0].strip()
-                call.change("write", Val(name[2:] if name.startswith(("a/", "b/")) else name), ("in-place",))
+        patched(call, text)
     return EMPTY
+
+
+def patch_text(call: Call, value: Val) -> str:
+    """A patch as it was made in this command, or as it lies on disk."""
+    from guardhook.analysis.programs.shells import on_disk
+
+    return on_disk(call, value) or value.text
+
+
+def patched(call: Call, text: str) -> None:
+    """The files that a patch changes."""
+    for line in text.split("\n"):
+        if line.startswith(("+++ ", "--- ")):
+            name = line[4:].split("\t")[0].strip()
+            if name not in ("/dev/null", HOLE):
+                call.change("write", Val(name[2:] if name.startswith(("a/", "b/")) else name), ("in-place",))
 
 
 def apply_patch(call: Call) -> Val:

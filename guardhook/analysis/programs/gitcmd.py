@@ -323,6 +323,8 @@ def _branch(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
 def _stash(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     verb = opts.rest[0].text if opts.rest else "push"
     out.add(verb if verb.isalpha() else "push")
+    if verb in ("push", "save"):
+        gitrare.guarded(call, [v.text for v in opts.rest[1:]])
     if verb in ("drop", "clear"):
         out.add("loses-stash")
     return ""
@@ -565,7 +567,7 @@ def _pull(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
 
 
 _SUBCOMMANDS = {
-    "add": gitrare.add, "reset": _reset, "clean": _clean, "push": _push, "checkout": _checkout, "switch": _switch, "restore": _restore, "branch": _branch, "stash": _stash, "rebase": _rebase, "commit": _commit, "reflog": _reflog,
+    "add": gitrare.add, "apply": gitrare.apply, "am": gitrare.apply, "reset": _reset, "clean": _clean, "push": _push, "checkout": _checkout, "switch": _switch, "restore": _restore, "branch": _branch, "stash": _stash, "rebase": _rebase, "commit": _commit, "reflog": _reflog,
     "gc": _gc, "prune": _prune, "update-ref": _update_ref, "filter-branch": _filter, "filter-repo": _filter, "worktree": _worktree, "tag": _tag, "rm": _rm, "mv": _mv, "remote": _remote, "config": _config,
     "clone": _clone, "fetch": _clone, "ls-remote": _clone, "bisect": gitrare.bisect, "submodule": _submodule, "archive": gitrare.archive, "grep": _grep, "diff": _diff, "read-tree": gitrare.read_tree,
     "credential": _credential, "credential-store": _credential, "credential-cache": _credential, "credential-osxkeychain": _credential, "credential-manager": _credential,

@@ -23,6 +23,21 @@ def add(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     return ""
 
 
+def apply(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
+    """What a patch changes; only what the guard and its settings are made of matters here."""
+    if opts.has("--check", "--stat", "--numstat", "--summary", "--cached"):
+        return ""
+    from guardhook.analysis.programs.editors import patch_text
+
+    texts = [patch_text(call, call.walker.read_file(v, call.state, call.span, quiet=True)) for v in opts.rest]
+    if not opts.rest and call.stdin is not None:
+        texts = [patch_text(call, call.stdin)]
+    names = [line[6:].split("\t")[0].strip() for t in texts for line in t.split("\n") if line.startswith(("+++ b/", "--- a/"))]  # fmt: skip
+    guarded(call, names)
+    guarded(call, [v.text for v in opts.every("--include")])
+    return ""
+
+
 def bisect(call: Call, opts: Options, rest: list[Val], out: set[str]) -> str:
     if opts.rest and opts.rest[0].text == "run":
         call.run(rest[[a.text for a in rest].index("run") + 1 :], "git bisect")

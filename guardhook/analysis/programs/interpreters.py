@@ -312,8 +312,10 @@ def awk(call: Call) -> Val:
             call.walker.note_origin(code, call.span, "inline")
             continue
         printed = _awk_code(call, code, names, source) or printed
+    if printed is not None and source.origin and all(c.text.lstrip().startswith("{") for c in codes):
+        return Val(printed.text, printed.taint, source.origin)  # every line: nothing is chosen
     if printed is not None:
-        return printed
+        return Val(printed.text, printed.taint, printed.origin if printed.origin != source.origin else "")
     return (
         Val(HOLE, source.taint | frozenset(("listing",)) & source.taint, source.origin)
         if source.text

@@ -86,14 +86,13 @@ def filled(line: str, values: dict[str, str]) -> str:
     """`{{ name }}` replaced where the value is known."""
     if "{{" not in line:
         return line
-    out: list[str] = []
-    rest = line
-    while "{{" in rest:
-        before, _, rest = rest.partition("{{")
-        inside, _, rest = rest.partition("}}")
-        out.append(before)
+    first, *rest = line.split("{{")
+    out = [first]
+    for piece in rest:
+        inside, _, after = piece.partition("}}")
         out.append(values.get(inside.strip().lstrip("."), HOLE))
-    return "".join([*out, rest])
+        out.append(after)
+    return "".join(out)
 
 
 # --- just

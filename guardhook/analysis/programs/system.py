@@ -204,6 +204,8 @@ def _kill(call: Call) -> Val:
             flags.add("unknown-process")
             if "$(" in value.raw or "`" in value.raw or "listing" in value.taint or "stdin-args" in value.taint:
                 flags.add("by-search")
+                if value.origin == "output of ps":
+                    flags.add("everything")  # all that runs: nothing was chosen from it
         elif text == "$PPID" or value.raw in ("$PPID", '"$PPID"'):
             flags.add("parent")
         if "PPID" in value.raw:

@@ -1,0 +1,69 @@
+"""Ways of scripting languages to run programs and to bring files along that are no plain call of a known function."""
+
+from __future__ import annotations
+
+from guardhook.analysis.nodes import HOLE
+from guardhook.analysis.tokens import ID, OP, STR
+from guardhook.analysis.values import Val
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from guardhook.analysis.inline import Scanner
+
+_BROUGHT = frozenset(("network", "decoded"))
+
+
+def named(scanner: Scanner, chain: str, args: list[tuple[int, int]]) -> None:
+    """Libraries whose functions are programs: `shelljs.rm('-rf', …)`, `sh.rm(…)`; and classes that take one: `Deno.Command`."""
+    words: list[Val] = []
+    for argument in args:
+        value = scanner.value(*argument)
+        words.extend(value if isinstance(value, list) else [value])
+    if chain.startswith("Deno."):
+        begin = args[0][0] if args else 0
+        words = words[:1] if chain == "Deno.Command" else []
+        for k in range(begin, args[-1][1] if args else 0):
+            if (
+                scanner.toks[k][1] in ("args", "cmd")
+                and scanner.toks[k + 1][1] == ":"
+                and scanner.toks[k + 2][1] == "["
+            ):
+                value = scanner.value(k + 2, scanner.close(k + 2) + 1)
+                words.extend(value if isinstance(value, list) else [value])
+        scanner.argv(words, chain)
+        return
+    scanner.argv([Val(chain.rpartition(".")[2]), *words], chain)
+
+
+def module_table(scanner: Scanner, j: int) -> int:
+    """`sys.modules['os'].system(…)`: the place of its bracket, with the call performed; j when it is something else."""
+    toks = scanner.toks
+    end = scanner.close(j) if j < len(toks) and toks[j][1] == "[" else j
+    if end == j or toks[j + 1][0] != STR:
+        return j
+    target, k = toks[j + 1][1], end + 1
+    while k + 1 < len(toks) and toks[k][1] == "." and toks[k + 1][0] == ID:
+        target += "." + toks[k + 1][1]
+        k += 2
+    if k < len(toks) and toks[k][1] == "(" and toks[k][0] == OP:
+        action = scanner.action(target)
+        if action:
+            scanner.perform(action, target, scanner.split(k + 1, scanner.close(k)), j)
+        return k + 1
+    return j
+
+
+def filled(scanner: Scanner, path: str) -> None:
+    """A file that a program writes which also fetches or decodes something: that is what it holds."""
+    taint = scanner.taint(0, len(scanner.toks)) & _BROUGHT
+    if taint and path and HOLE not in path:
+        scanner.call.walker.files[path] = Val(HOLE, frozenset(taint), "code that fetches or decodes")
+
+
+def address(scanner: Scanner, positional: list[tuple[int, int]]) -> str:
+    """The host among the arguments of a connection: the first string."""
+    for begin, end in positional:
+        for k in range(begin, end):
+            if scanner.toks[k][0] == STR:
+                return scanner.toks[k][1]
+    return ""
