@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import time
 
@@ -13,6 +14,9 @@ from guardhook.commands.folders import resolve
 from guardhook.commands.output import emit, fail, say
 from guardhook.commands.policy_new import command as new
 from guardhook.core.folders import Folders
+
+# After so long a compiler that a hook started ends, whatever it does.
+COMPILER_SECONDS = 60
 
 
 @click.group(name="policy")
@@ -44,6 +48,10 @@ def compile_(
     from guardhook.journal.rules import freeze_rules
     from guardhook.policy import compile as compiler
 
+    if to_stdout:
+        # A hook started this, has gone on without it when it is slow, and left it the lock: one that never ends (a disk that hangs)
+        # would keep every later hook waiting for a lock that nobody gives back.
+        signal.alarm(COMPILER_SECONDS)
     if project is not None and not to_stdout and not os.path.isdir(project):
         fail(f"--project {project}: there is no such folder", as_json=as_json)
     if config and data and system:

@@ -6,6 +6,9 @@ KEYS lists what is known; whoever adds a setting adds a row. The parts that the 
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 import tomllib
 from typing import NamedTuple
 
@@ -135,9 +138,18 @@ def read(folders: Folders) -> Settings:
     return Settings(_read(f"{folders.system}/{FILE}"), _read(f"{folders.config}/{FILE}"))
 
 
+def plain(path: str, flags: int) -> int:
+    """Opens for reading, as `open` wants it, what is a plain file: a pipe would be waited at for ever. Raises OSError."""
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "not a plain file", path)
+    return fd
+
+
 def _read(path: str) -> dict[str, object]:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=plain) as file:
             data = file.read(MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return {}

@@ -143,7 +143,7 @@ def problems(folders: Folders) -> list[Problem]:
     for folder in dict.fromkeys((folders.system, folders.config)):
         path = f"{folder}/{FILE}"
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=settings.plain) as file:
                 text = file.read(settings.MOST_BYTES).decode("utf-8")
             found = tomltext.loads(text)
         except (OSError, ValueError, RecursionError):
