@@ -9,7 +9,7 @@ from __future__ import annotations
 import posix
 import sys
 import time
-from _signal import ITIMER_REAL, SIG_IGN, SIG_UNBLOCK, SIGALRM, SIGPIPE, pthread_sigmask, setitimer, signal
+from _signal import ITIMER_REAL, SIG_IGN, SIG_UNBLOCK, SIGALRM, SIGPIPE, SIGXFSZ, pthread_sigmask, setitimer, signal
 
 from guardhook.core import folders as folders_module
 from guardhook.core import limits
@@ -62,6 +62,7 @@ class Hook:
 
     def run(self) -> NoReturn:
         signal(SIGPIPE, SIG_IGN)
+        signal(SIGXFSZ, SIG_IGN)  # a journal that may not grow is a fault like others, and has its reason
         signal(SIGALRM, self._alarm)
         pthread_sigmask(SIG_UNBLOCK, (SIGALRM,))  # whoever started this may have blocked it, and the timer with it
         if not self.enforce:
@@ -109,7 +110,12 @@ class Hook:
 
     def find_folders(self) -> None:
         directory = self.options.directory
-        self.folders = folders_module.for_hook(directory, PROGRAM)
+        try:
+            self.folders = folders_module.for_hook(directory, PROGRAM)
+        except ValueError as error:
+            raise Unusable("folders", str(error)) from None
+        except KeyError:
+            raise Unusable("folders", "the user database knows no home folder for this user") from None
         if directory is not None and self.enforce and not self.options.allow_empty:
             try:
                 posix.stat(self.folders.data)

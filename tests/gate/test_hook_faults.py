@@ -186,6 +186,41 @@ def test_stdin_that_never_closes_is_judged_once_it_is_whole(place: Path) -> None
         assert time.monotonic() - started < 10
 
 
+@pytest.mark.parametrize("largest", [0, 100])
+def test_a_journal_that_may_not_grow_is_told_as_that(place: Path, hook: Run, largest: int) -> None:
+    """Where the interpreter leaves SIGXFSZ as it is, the signal ended the hook before it could say why."""
+    hook(claude("ls"))  # compile first: the compiler writes too
+    code = (
+        "import signal, resource, sys\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({largest}, {largest}))\n"
+        "from guardhook.gate.hook import main\n"
+        f"main(['hook', 'PreToolUse', '--enforce', '--dir', {str(place)!r}, *sys.argv[1:]])\n"
+    )
+
+    def run(*more: str) -> subprocess.CompletedProcess[bytes]:
+        payload = json.dumps(claude("ls")).encode()
+        return subprocess.run([sys.executable, "-c", code, *more], input=payload, capture_output=True, timeout=60)
+
+    blocked = run()
+    assert blocked.returncode == 2 and b"can't be recorded" in blocked.stderr and b"too large" in blocked.stderr
+    assert run("--allow-empty").returncode == 0
+
+
+@pytest.mark.parametrize("text", ["", "config=x\n", "junk", "config=/a\ndata=/b\n"])
+def test_a_damaged_folders_file_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "folders").write_text(text)
+    code = (
+        "from guardhook.gate import hook\n"
+        f"hook.PROGRAM = {str(tmp_path)!r}\n"
+        "hook.main(['hook', 'PreToolUse', '--enforce', '--dialect', 'claude-code'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=json.dumps(claude("ls")).encode(), capture_output=True, timeout=60
+    )
+    assert done.returncode == 2 and b"file `folders`" in done.stderr and b"guardhook install" in done.stderr
+
+
 def test_a_blocked_alarm_does_not_stop_the_clock(place: Path) -> None:
     command = [sys.executable, "-m", "guardhook", "hook", "PreToolUse", "--enforce", "--dir", str(place)]
     process = subprocess.Popen(
