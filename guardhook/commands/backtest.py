@@ -11,10 +11,11 @@ import click
 
 from guardhook.commands import reading
 from guardhook.commands.folders import resolve
-from guardhook.commands.output import fail
+from guardhook.commands.output import fail, say
 from guardhook.store.backtest import LOOSER, STRICTER, Outcome
 
 _EXAMPLES = 3
+_UNREAD = 3
 _WORDS = {
     "newly_denied": "newly denied",
     "newly_reviewed": "newly reviewed",
@@ -75,6 +76,12 @@ def command(
         fail(error.message, code=2 if fail_on else 1, as_json=as_json)
     except StoreError as error:
         fail(error.message, as_json=as_json)
+    for problem in found.unread[:_UNREAD]:
+        say(f"left out: journal/{problem}")
+    if len(found.unread) > _UNREAD:
+        say(f"left out: {len(found.unread) - _UNREAD:,} more files that can't be read")
+    if fail_on and found.unread:
+        fail(f"{_count(len(found.unread), 'file')} of the journal can't be read, so nothing can be said of all calls", as_json=as_json)  # fmt: skip
     if fail_on and not found.judged:
         fail("no recorded call could be judged, so nothing can be said", as_json=as_json)
     with reading.heard():

@@ -12,6 +12,9 @@ from guardhook.commands.output import say
 from guardhook.store import Page, Trace
 
 _SILENT_DAYS = 7
+_NUMBERS = frozenset(("Steps", "Duration", "Tokens"))
+_LESS = ("Duration", "Tokens", "Steps", "Started", "Agent")  # in a narrow terminal these go, in this order
+_AGENT = 8  # columns that an agent's name gets at the least
 _ABANDONED_US = 30 * 60 * 1_000_000
 
 
@@ -71,24 +74,38 @@ def _table(page: Page, now_us: int) -> None:
     paint = reading.paint()
     out = console(sys.stdout, reading.width(), colour=paint.on)
     out.print(f"{len(page.items)} trace(s) found ({page.total} total)", highlight=False, markup=False)
+    rows = [
+        {
+            "ID": cell(trace.id[:12], 12),  # its start is enough to name it
+            "Agent": cell(trace.agent_name, 40),
+            "Status": cell(_status(trace, now_us), 24),
+            "Steps": cell(count(trace.step_count), 24),
+            "Duration": cell(duration(trace.effective_duration_ms), 24),
+            "Tokens": cell(count(trace.effective_tokens), 24),
+            "Started": cell(relative(_started(trace), now_us), 24),
+        }
+        for trace in page.items
+    ]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold" if paint.on else "")
-    table.add_column("ID", no_wrap=True, min_width=12)
-    table.add_column("Agent", overflow="ellipsis", max_width=40)  # the one that gives way
-    table.add_column("Status", no_wrap=True)
-    for name in ("Steps", "Duration", "Tokens"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("Started", no_wrap=True)
-    for trace in page.items:
-        table.add_row(
-            cell(trace.id[:12], 12),  # its start is enough to name it
-            cell(trace.agent_name, 40),
-            cell(_status(trace, now_us), 24),
-            count(trace.step_count),
-            duration(trace.effective_duration_ms),
-            count(trace.effective_tokens),
-            relative(_started(trace), now_us),
-        )
+    names = _fitting({name: max(len(name), *(row[name].cell_len for row in rows)) for name in rows[0]}, out.width)
+    for name in names:
+        if name == "Agent":  # the one that gives way
+            table.add_column(name, overflow="ellipsis", max_width=40)
+        else:
+            table.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(row[name] for name in names))
     out.print(table)
+
+
+def _fitting(widths: dict[str, int], room: int) -> list[str]:
+    """The columns for which there is room when an agent's name may be cut to a few characters."""
+    names = list(widths)
+    for name in _LESS:
+        if sum(min(widths[n], _AGENT) if n == "Agent" else widths[n] for n in names) + 2 * (len(names) - 1) <= room:
+            break
+        names.remove(name)
+    return names
 
 
 def _started(trace: Trace) -> int | None:

@@ -113,6 +113,10 @@ def _write(
 
     assert isinstance(options, Options)
     since = None if since_us is None else instants.iso_ms(since_us)
+    try:
+        export.Folder(folder, create=True).close()
+    except OSError as error:  # told once, not for every run
+        fail(f"{folder}: {error.strerror or error}", code=1, as_json=as_json)
     refs = [find_in(store, run)] if run is not None else list_in(store, session=session, since=since, copies=False)
     done: list[export.Written] = []
     failed: list[str] = []

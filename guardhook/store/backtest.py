@@ -7,6 +7,7 @@ when it was recorded can't be judged any more: it is counted as unevaluable, nev
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,7 @@ from guardhook.core.folders import Folders
 from guardhook.core.verdict import RANK, Verdict
 from guardhook.journal import files, read
 from guardhook.policy.compiled import Compiled
-from guardhook.store import instants
+from guardhook.store import behind, instants
 from guardhook.store.errors import StoreError, Unusable
 from guardhook.store.fold import trace_id
 
@@ -30,6 +31,7 @@ LOOSER = ("newly_allowed", "eased")
 GATE = "(the gate itself)"  # in place of a policy: what is blocked under any policies
 _ALIKE_MOST = 1_000  # different calls that are counted apart, per policy
 _COMMONEST = 10
+_CLOCKS_US = 86_400_000_000  # by how much the clock of a file may be behind that of its lines
 _REMEMBERED = 20_000  # verdicts
 REASONS = ("redacted", "cut", "stripped", "unreadable", "failed", "out_of_time")
 
@@ -106,6 +108,7 @@ class Outcome:
     totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
     policies: dict[str, PolicyCount] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # files of the journal whose calls could not be read, and why
 
     def ranked(self) -> list[tuple[str, PolicyCount]]:
         """Policies by how much they change, most first."""
@@ -122,6 +125,7 @@ class Outcome:
             "unchanged": self.unchanged,
             "unevaluable": sum(self.unevaluable.values()),
             "unevaluable_by_reason": dict(self.unevaluable),
+            "unread": list(self.unread),
             **self.totals,
             "policies": [
                 {
@@ -252,7 +256,7 @@ def run(
     """
     judge = Judge(folders)
     out = Outcome("recorded" if before is None else "policies")
-    for key, ts, data in _calls(folders, since_us, project, progress):
+    for key, ts, data in _calls(folders, since_us, project, progress, out.unread):
         out.calls += 1
         trace = trace_id(key)
         out.sessions.add(trace)
@@ -418,21 +422,40 @@ def _alike(event: Event, root: object) -> bytes:
     return blake2b(repr(whole).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+def _recent(folders: Folders, file: read.SessionFile, since_us: int) -> bool:
+    """Whether a file may hold lines of this time or later. A run stays in the folder of the day that it began on, so the day alone says nothing."""
+    if file.day >= instants.iso_ms(since_us)[:10]:
+        return True
+    path = file.path(folders.journal)
+    for name in (path, path.removesuffix(behind.SUFFIX) + behind.PACKED):
+        with contextlib.suppress(OSError):
+            if os.lstat(name).st_mtime * 1_000_000 >= since_us - _CLOCKS_US:
+                return True
+    return False
+
+
 def _calls(
-    folders: Folders, since_us: int | None, project: str | None, progress: Callable[[int, int], None] | None
-) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """(journal key, time stamp, data) of every recorded tool call, each once."""
-    first_day = None if since_us is None else instants.iso_ms(since_us)[:10]
+    folders: Folders, since_us: int | None, project: str | None, progress: Callable[[int, int], None] | None, unread: list[str]
+) -> Iterator[tuple[str, str, dict[str, object]]]:  # fmt: skip
+    """(journal key, time stamp, data) of every recorded tool call, each once. unread: gets the files that can't be read."""
     below = None if project is None else project.rstrip("/")
     seen: set[tuple[str, str]] = set()
     try:
-        found = [f for f in read.session_files(folders.journal) if first_day is None or f.day >= first_day]
+        found = [f for f in read.session_files(folders.journal) if since_us is None or _recent(folders, f, since_us)]
         for number, file in enumerate(found):
             if progress is not None:
                 progress(number, len(found))
-            fd = read.open_session(folders.journal, file)
             try:
-                for entry in read.entries(fd):
+                known = read.open_known(folders.journal, file)
+            except FileNotFoundError:  # gc took it away meanwhile
+                continue
+            except OSError as error:
+                unread.append(f"{file.day}/{file.key}: {error.strerror or error}")
+                continue
+            if known.problem is not None:
+                unread.append(f"{file.day}/{file.key}{behind.PACKED}: {known.problem}")
+            try:
+                for entry in read.entries(known.fd):
                     line = entry.line
                     if line is None or line.type != "hook.received" or line.data.get("event") != "pre_tool":
                         continue
@@ -451,8 +474,8 @@ def _calls(
                         seen.add((file.key, call))
                     yield file.key, line.ts, data
             finally:
-                os.close(fd)
+                os.close(known.fd)
         if progress is not None:
             progress(len(found), len(found))
     except (OSError, files.Unsafe) as error:
-        raise Unusable(f"{folders.journal}: {error}", folders.journal) from None
+        raise Unusable(f"{folders.journal}: {error.strerror or error}", folders.journal) from None

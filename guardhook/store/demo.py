@@ -10,7 +10,7 @@ from guardhook.journal import generation, line, read
 from guardhook.policy.compiled import Compiled
 from guardhook.store import gc
 from guardhook.store.append import Appender
-from guardhook.store.errors import Missing
+from guardhook.store.errors import Missing, Unusable
 from guardhook.store.query import Store
 from guardhook.store.rejudge import judge
 from guardhook.store.samples import DIALECT, POLICIES, SAMPLES
@@ -40,7 +40,12 @@ def load(folders: Folders, *, now: float | None = None) -> list[str]:
 
 
 def _there(folders: Folders, trace_id: str) -> bool:
-    return read.exists(folders.journal) and bool(read.session_files(folders.journal, key=line.key(DIALECT, trace_id)))
+    if not read.exists(folders.journal):
+        return False
+    try:
+        return bool(read.session_files(folders.journal, key=line.key(DIALECT, trace_id)))
+    except OSError as error:
+        raise Unusable(f"{folders.journal}: {error.strerror or error}", folders.journal) from None
 
 
 def reset(folders: Folders) -> gc.Report:

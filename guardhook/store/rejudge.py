@@ -51,7 +51,9 @@ def judge(store: Store, folders: Folders, trace: Trace, policies: Compiled) -> I
                 if step.step_type != _OWN:
                     yield _step(trace, step, spoilt.get(step.step_number), one, policies)
     except (OSError, files.Unsafe) as error:
-        raise Unusable(f"{folders.journal}: {error}", folders.journal) from None
+        raise Unusable(
+            f"{folders.journal}: {error.filename or key}: {error.strerror or error}", folders.journal
+        ) from None
 
 
 def _calls(

@@ -125,3 +125,12 @@ def test_where_nothing_can_be_written(data: Path) -> None:
     os.symlink("/nowhere", data / "journal")
     result = run(data, "demo", "--json")
     assert result.exit_code == 1 and not json.loads(result.stdout)["ok"]
+
+
+def test_a_journal_that_can_not_be_read_is_told(data: Path) -> None:
+    data.mkdir()
+    (data / "elsewhere").mkdir()
+    (data / "journal").symlink_to("elsewhere")  # never through a link
+    for words in (["demo"], ["demo", "--reset"]):
+        result = run(data, *words)
+        assert result.exit_code == 1 and str(data / "journal") in result.stderr and "Error" not in result.stderr

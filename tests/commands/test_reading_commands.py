@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from guardhook.commands import main, reading
 from guardhook.core.folders import explicit
 from guardhook.journal import line, write
-from guardhook.store import Appender
+from guardhook.store import Appender, TraceRecorder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HOSTILE = "a\x1b[31mred\x07\r\nnext\x9b2J\u202eevil\x7f"
@@ -129,6 +129,25 @@ def test_list_for_people(data: Path) -> None:
     assert re.search(r"trc_01234567  agent  ✔ COMPLETED +1 +1m 1s +1,500  just now", result.stdout)
     assert "⚠ abandoned?" in result.stdout
     assert "no trace matches" in run(data, "list", "--agent", "nobody").stderr
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        (80, "ID Agent Status Steps Duration Tokens Started"), (60, "ID Agent Status Steps Started"), (40, "ID Agent Status"), (30, "ID Status"),
+    ],
+)  # fmt: skip
+def test_narrow_terminals_have_fewer_columns_not_cut_ones(tmp_path: Path, columns: int, names: str) -> None:
+    base = tmp_path / "gh"
+    recorder = TraceRecorder(explicit(str(base)))
+    recorder.start_trace("claude-code", trace_id="trc_0123456789")
+    recorder.end_trace(total_tokens=12_345_678, total_duration_ms=3_600_000)
+    result = run(base, "list", env={"COLUMNS": str(columns)})
+    head, row = result.stdout.splitlines()[-2:]
+    assert head.split() == names.split()
+    assert len(head) <= columns and len(row) <= columns
+    assert row.startswith("trc_01234567 ") and ("COMPLETED" in row) == ("Status" in names)
+    assert ("claude" in row) == ("Agent" in names)
 
 
 def test_list_by_project(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -612,3 +612,11 @@ def test_missing_files(command: str, tmp_path: Path) -> None:
     }.get(command, [str(tmp_path / "a.jsonl")])
     result = run(command, *words, data=tmp_path)
     assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
+
+
+def test_a_folder_that_can_not_be_is_told_once(journal: Journal, tmp_path: Path) -> None:
+    journal.add(event("user_prompt", prompt="a"), event("user_prompt", prompt="b", session="other"))
+    (tmp_path / "file").write_text("")
+    result = run("export", "--all", str(tmp_path / "file" / "rollouts"), data=journal.base)
+    assert result.exit_code == 1 and not result.stdout
+    assert len(result.stderr.splitlines()) == 1 and "Not a directory" in result.stderr

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from store_rig import Journal, event, said
+from store_rig import START, Journal, event, said
 
 from guardhook.commands import main
 from guardhook.store.backtest import change
+from guardhook.store.instants import iso_ms
 
 HOSTILE = "a\x1b[31m\x07\x9b2J\u202e\nb"
 PACK = """
@@ -119,6 +121,29 @@ def test_since_and_project_narrow(journal: Journal, tmp_path: Path) -> None:
     assert report(journal, *words, "--since", "2036-01-01")["calls"] == 0
     assert report(journal, *words, "--project", str(tmp_path))["calls"] == 0
     assert report(journal, *words, "--project", "/home/user/project")["calls"] == 1
+
+
+def test_since_counts_calls_of_runs_that_began_before(journal: Journal, tmp_path: Path) -> None:
+    """A run stays in the file of the day on which it began."""
+    journal.add(bash("frobnicate", "1"))
+    journal.add(bash("frobnicate", "2"), step=3 * 86_400)
+    words = ["--policies", pack(tmp_path / "pack"), "--since", iso_ms(journal.clock // 1000 - 3_600_000_000)]
+    os.utime(journal.path(), (journal.clock / 1e9, journal.clock / 1e9))
+    assert report(journal, *words)["calls"] == 1
+    os.utime(journal.path(), (START / 1e9, START / 1e9))  # nothing was written since that day: the file is not read
+    assert report(journal, *words)["calls"] == 0
+
+
+def test_files_that_can_not_be_read_are_told_and_fail_a_gate(journal: Journal, tmp_path: Path) -> None:
+    words = ["--policies", pack(tmp_path / "pack")]
+    journal.add(bash("frobnicate", "1"), bash("frobnicate", "2", session="other"))
+    (path := journal.path()).unlink()
+    path.symlink_to("/etc/passwd")
+    found = report(journal, *words)
+    assert (found["calls"], found["newly_denied"]) == (1, 1)
+    assert len(found["unread"]) == 1 and found["unread"][0].startswith(f"{path.parent.name}/{path.stem}: ")
+    assert "left out: journal/" in run(journal, *words).stderr
+    report(journal, *words, "--fail-on", "looser", status=2)
 
 
 def test_the_user_database_is_asked_once_for_all_calls(
