@@ -41,7 +41,7 @@ extern char **environ;
 static volatile sig_atomic_t child_changed, told_to_stop;
 static const struct dialect *dialect;
 static const char *event;
-static int enforcing, stdout_closed;
+static int enforcing = 1, stdout_closed; /* until the name is known */
 static pid_t child;
 
 static void on_signal(int number) {
@@ -137,7 +137,7 @@ static int make_pipe(int ends[2]) {
     for (int i = 0; i < 2; i++) {
         ends[i] = fcntl(raw[i], F_DUPFD, 10);
         close(raw[i]);
-        if (ends[i] < 0 || fcntl(ends[i], F_SETFD, FD_CLOEXEC) != 0) return -1;
+        if (ends[i] < 0 || ends[i] >= FD_SETSIZE || fcntl(ends[i], F_SETFD, FD_CLOEXEC) != 0) return -1;
     }
     return fcntl(ends[0], F_SETFL, O_NONBLOCK);
 }
@@ -189,8 +189,39 @@ static void identify(char *path) {
     if (dialect == NULL) refuse("guardhook: this launcher's file name is not `<dialect>.enforce` or `<dialect>.observe`, so this is blocked\n");
 }
 
+/* Ignores the signals that have no name, or gives them back their meaning. Some C libraries keep the first of them for
+ * themselves, so the system is asked directly; all that follows the handler in its structure is zero.
+ */
+static void set_unnamed(int ignore) {
+#ifdef SYS_rt_sigaction
+    struct { void (*handler)(int); unsigned long rest[7]; } action = {ignore ? SIG_IGN : SIG_DFL, {0}};
+    for (int number = 32; number <= 64; number++) syscall(SYS_rt_sigaction, number, &action, NULL, 8UL);
+#else
+    (void)ignore;
+#endif
+}
+
+static void on_crash(int number) {
+    (void)number;
+    no_verdict();
+}
+
+/* Whatever would end this process without a word: being told to stop and a crash are answered, all other noise is ignored. */
 static void catch_signals(sigset_t *waiting) {
-    static const int numbers[] = {SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGALRM, SIGQUIT};
+    static const int numbers[] = {SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGALRM, SIGQUIT, SIGXCPU};
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP};
+    static const int noise[] = {
+        SIGPIPE, SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF, SIGXFSZ,
+#ifdef SIGIO
+        SIGIO,
+#endif
+#ifdef SIGPWR
+        SIGPWR,
+#endif
+#ifdef SIGSTKFLT
+        SIGSTKFLT,
+#endif
+    };
     struct sigaction action;
     memset(&action, 0, sizeof action);
     sigset_t held;
@@ -199,7 +230,11 @@ static void catch_signals(sigset_t *waiting) {
     sigprocmask(SIG_SETMASK, &held, NULL); /* delivered only inside pselect */
     action.sa_handler = on_signal;
     for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaction(numbers[i], &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    action.sa_handler = on_crash;
+    action.sa_flags = SA_RESETHAND;
+    for (unsigned i = 0; i < sizeof crashes / sizeof *crashes; i++) sigaction(crashes[i], &action, NULL);
+    for (unsigned i = 0; i < sizeof noise / sizeof *noise; i++) signal(noise[i], SIG_IGN);
+    set_unnamed(1);
     sigemptyset(waiting);
 }
 
@@ -239,6 +274,7 @@ static void start(char *program, const int *out, const int *err, const int *verd
     }
     setpgid(0, 0);
     for (int number = 1; number < 32; number++) signal(number, SIG_DFL);
+    set_unnamed(0);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -273,10 +309,10 @@ int main(int argc, char **argv) {
     static char path[PATH_CAP], program[PATH_CAP + 32], out_data[OUT_CAP + 1], err_data[ERR_CAP + 1], verdict_data[2];
     sigset_t waiting;
     int out[2], err[2], verdict[2];
+    catch_signals(&waiting);
     prepare_descriptors();
     identify(path);
     if (argc > 1 && plain_word(argv[1])) event = argv[1];
-    catch_signals(&waiting);
     snprintf(program, sizeof program, "%s/../current/guardhook-hook", path);
     if (make_pipe(out) != 0 || make_pipe(err) != 0 || make_pipe(verdict) != 0) no_verdict();
     start(program, out, err, verdict);

@@ -92,7 +92,10 @@ def test_full_device_on_stdout_blocks_an_ask(rig: Rig) -> None:
     assert done.returncode == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2],
+)
 def test_being_told_to_stop_is_answered_with_a_block(rig: Rig, number: signal.Signals) -> None:
     rig.hook('echo $$ > "${0%/*}/../started"; exec sleep 60')
     process = rig.start("alpha.enforce", "PreToolUse")
@@ -100,6 +103,29 @@ def test_being_told_to_stop_is_answered_with_a_block(rig: Rig, number: signal.Si
     process.send_signal(number)
     out, err = process.communicate(timeout=10)
     assert (process.returncode, out, err) == tuple(DENY[1:4])
+
+
+@pytest.mark.parametrize("number", sorted({*signal.valid_signals()} - {signal.SIGKILL, signal.SIGSTOP}))
+def test_no_signal_that_can_be_caught_ends_it_without_an_answer(c_rig: Rig, number: int) -> None:
+    """SIGUSR1, a clock's or a limit's signal ended it, and a client that only knows status 2 ran the call."""
+    c_rig.hook(
+        'v; echo $$ > "${0%/*}/../started"; while [ ! -e "${0%/*}/../go" ]; do sleep 0.02; done; echo json; exit 2'
+    )
+    process = c_rig.start("alpha.enforce", "PreToolUse")
+    wait_for(c_rig.root / "started")
+    process.send_signal(number)
+    if number in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+        process.send_signal(signal.SIGCONT)
+    (c_rig.root / "go").touch()
+    out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err) in ((2, b"json\n", b""), tuple(DENY[1:4]))
+
+
+def test_the_hook_program_starts_with_no_signal_ignored(c_rig: Rig) -> None:
+    c_rig.hook(
+        "v; while read -r name value; do case $name in SigIgn:) echo $value ;; esac; done < /proc/self/status; exit 2"
+    )
+    assert int(c_rig.run("alpha.enforce", "PreToolUse").stdout, 16) == 0
 
 
 def test_being_told_to_stop_kills_the_hook_program(c_rig: Rig, alive: object) -> None:
