@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -226,7 +227,7 @@ def test_an_end_that_is_no_entry_is_never_followed(tmp_path: Path, tail: bytes) 
 
 def test_a_file_that_is_locked_is_waited_for_and_given_up(tmp_path: Path) -> None:
     one, other = audit.Log(str(tmp_path), DAY), audit.Log(str(tmp_path), DAY)
-    audit._lock(one._fd, 0.0)
+    fcntl.flock(one._fd, fcntl.LOCK_EX)
     with pytest.raises(TimeoutError):
         other.append([entry(1)], seconds=0.01)
     assert file_of(tmp_path).read_bytes() == b""
