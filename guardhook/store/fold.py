@@ -9,7 +9,7 @@ and go on later with the same result. What each event does:
 - post_tool, post_tool_failure: close the call with the same id, else the oldest open one of equal agent, tool and input. A result that fits no
   call becomes a step of its own, marked `unpaired`.
 - user_prompt: kept in order; the first one is the trace's input. The trace runs again.
-- stop: completed, the last message is the trace's output. session_end: completed. Calls of the main agent that are open then are interrupted,
+- stop: completed, the last message is the trace's output. session_end: completed, unless the last turn failed. Calls of the main agent that are open then are interrupted,
   until a late result says otherwise.
 - sub-agents: a thought step `subagent:<type>`; all of the agent's steps have it as their parent.
 - model requests: llm_call steps, with model and tokens.
@@ -171,7 +171,7 @@ def _said(sink: Sink, state: State, facts: Facts) -> None:
 def _session_end(sink: Sink, state: State, facts: Facts) -> None:
     interrupt(sink, state, facts, everyone=True)
     _other(sink, state, facts)
-    if state.status != "completed":  # the time between the last answer and the end is not the agent's
+    if state.status == "running":  # the time between the last answer and the end is not the agent's; a turn that failed stays so
         state.status, state.ended_at, state.ended_us = "completed", millis(facts.ts), facts.us
 
 

@@ -44,6 +44,7 @@ def fork(
     store.step(trace, number)
     made = make_id("trc", trace.id, str(time.time_ns()), os.urandom(8).hex())
     start: dict[str, object] = {
+        "verbatim": True,  # a text that looks like JSON was a text
         "agent_name": trace.agent_name,
         "agent_version": trace.agent_version,
         "trigger": "manual",
@@ -78,6 +79,7 @@ def _lines(store: Store, trace: Trace, number: int, start: dict[str, object], co
 
 def _event(step: Step) -> dict[str, object]:
     event: dict[str, object] = {
+        "verbatim": True,
         "step_number": step.step_number,
         "step_type": step.step_type,
         "name": step.name,

@@ -54,6 +54,22 @@ def data(tmp_path: Path) -> Path:
     return found
 
 
+def test_texts_that_look_like_json_stay_texts(tmp_path: Path) -> None:
+    """Tools print JSON, and hooks and imports keep it as the text that it was."""
+    base = tmp_path / "gh"
+    said = {"step_type": "tool_call", "name": "Bash", "verbatim": True}
+    lines: list[tuple[str, dict[str, object]]] = [
+        ("trace.start", {"agent_name": "a", "input": "[1, 2]", "verbatim": True}),
+        ("trace.step", {"step_number": 1, "input": '{"a": 1}', "output": '{"x": 1}', **said}),
+        ("trace.step", {"step_number": 2, "input": {"b": '{"a": 1}'}, "output": "[1]", **said}),
+    ]
+    Appender(explicit(str(base))).put("trc_a", lines, opens=True)
+    _, copy = forked(base, "--from-step", "2")
+    assert copy["input"] == "[1, 2]"
+    assert [(s["input"], s["output"]) for s in copy["steps"]] == [('{"a": 1}', '{"x": 1}'), ({"b": '{"a": 1}'}, "[1]")]
+    assert "verbatim" not in json.dumps(copy)
+
+
 def test_the_copy_is_equal_up_to_its_step_and_lives_in_the_journal(data: Path) -> None:
     original = shown(data, "trc_a")
     made, copy = forked(data, "--from-step", "2")

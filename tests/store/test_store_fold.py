@@ -110,6 +110,18 @@ def test_a_vanished_harness_shows_as_timeout_until_it_speaks_again(journal: Jour
     assert journal.trace().status == "running"
 
 
+def test_a_turn_that_failed_stays_failed_when_the_session_ends_and_not_when_it_goes_on(journal: Journal) -> None:
+    journal.add(
+        event("user_prompt", prompt="p"), event("other", native="StopFailure", last_assistant_message="API Error: 500")
+    )
+    failed = journal.trace()
+    assert (failed.status, failed.error, failed.effective_duration_ms) == ("failed", "API Error: 500", 1000)
+    journal.add(event("session_end", reason="exit"), step=60)
+    assert journal.trace()[:12] == failed[:12]
+    journal.add(event("user_prompt", prompt="again"), event("session_end", reason="exit"))
+    assert (journal.trace().status, journal.trace().error) == ("completed", None)
+
+
 def test_results_and_ends_alone_make_no_trace(journal: Journal) -> None:
     journal.add(post("a"), event("stop"), event("session_end"))
     with journal.open() as store:
