@@ -104,9 +104,11 @@ def route(payload: Payload, event_arg: str | None, routes: Mapping[str, str], *k
     return given or event_arg or "", "other"
 
 
-def read_claude_shape(dialect: str, payload: Payload, event_arg: str | None, routes: Mapping[str, str]) -> Event:
-    """The reader for every harness whose payload is flat and named as Claude Code names it."""
-    native, canonical = route(payload, event_arg, routes)
+def read_claude_shape(
+    dialect: str, payload: Payload, event_arg: str | None, routes: Mapping[str, str], *names: str
+) -> Event:
+    """The reader for every harness whose payload is flat and named as Claude Code names it. names: keys of the event's name."""
+    native, canonical = route(payload, event_arg, routes, *names)
     event = Event(dialect, native, canonical, payload)
     event.session = text(payload, "session_id")
     event.call = first_text(payload, "tool_use_id", "tool_call_id")

@@ -14,10 +14,8 @@ ROUTES = shared.CLAUDE_ROUTES
 
 
 def _read(payload: Payload, event_arg: str | None) -> Event:
-    event = shared.read_claude_shape(ID, payload, event_arg, ROUTES)
-    old = shared.text(payload, "hookEventName")
-    if old in ROUTES and "hook_event_name" not in payload:
-        event.native_event, event.event = old, ROUTES[old]
+    name = "hook_event_name" if "hook_event_name" in payload else "hookEventName"  # older versions
+    event = shared.read_claude_shape(ID, payload, event_arg, ROUTES, name)
     event.session = shared.first_text(payload, "session_id", "sessionId")
     return event
 
