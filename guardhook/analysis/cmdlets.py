@@ -49,7 +49,8 @@ class Arguments:
                 if item.kind != "block":
                     self.rest.extend(_commas(item.value))
                 continue
-            text, colon, value = item.value.text.lower().partition(":")
+            text, colon, value = item.value.text.partition(":")
+            text = text.lower()
             full = (
                 next(
                     (

@@ -121,6 +121,10 @@ class Scanner(Importer):
                     value = self.value(i + 1, end)
                     if isinstance(value, list) or value.known:
                         self.names[toks[first][1]] = value
+            elif toks[i][1] == "as" and toks[i][0] == ID and self.language == "python":
+                begin = next((k for k in range(i, max(i - 60, -1), -1) if toks[k][1] == "with"), i)
+                if begin < i and toks[i + 1][0] == ID:
+                    self.names[toks[i + 1][1]] = self.value(begin + 1, i)
             elif toks[i][1] == "as" and toks[i][0] == ID and self.language == "php" and toks[i + 1][0] == ID:
                 begin = next((k for k in range(i, max(i - 60, -1), -1) if toks[k][1] == "foreach"), i)
                 self.names[toks[i + 1][1]] = self.value(begin + 2, i)
@@ -154,6 +158,7 @@ class Scanner(Importer):
             end = self.statement(j + 1)
             self.names[chain] = self.value(j + 1, end)
             self.destructured(i, j, end)
+            self.renamed(chain, j + 1, end)
             return j + 1
         if chain in _ENVIRONMENTS and following[1] in (")", ",", "}") and self.serialised(i):
             self.secret = self.secret or "the environment"
@@ -249,6 +254,8 @@ class Scanner(Importer):
             known = self.names.get(receiver)
             if method in tables.PATH_METHODS and isinstance(known, Val):
                 self.path_method(known, method, args)
+            elif isinstance(known, list) and method in ("append", "push", "extend") and len(args) == 1:
+                self.extended(receiver, self.value(*args[0]))
         return j + 1
 
     def reached(self, chain: str, args: list[tuple[int, int]], end: int, j: int) -> int:
@@ -344,7 +351,7 @@ class Scanner(Importer):
                 value = self.value(*a)
                 words = [*words, *(value if isinstance(value, list) else [value])]
             if chain.rpartition(".")[2].startswith(("execv", "execl", "spawnv", "spawnl", "posix_spawn")):
-                words = _exec_words(words, chain)
+                words = special.exec_words(words, chain)
             self.argv(words, chain)
         elif action == "eval":
             code = self.value(*positional[-1]) if chain == "Function" and positional else first
@@ -576,13 +583,6 @@ class Scanner(Importer):
             inner.run(value.text)
             self.out.extend(inner.out)
             walker.depth -= 1
-
-
-def _exec_words(words: list[Val], chain: str) -> list[Val]:
-    """os.execv(path, [argv0, …]), execlp(file, argv0, …), spawn*(mode, file, …)."""
-    if "spawn" in chain and not chain.endswith("posix_spawn"):
-        words = words[1:]
-    return [words[0], *words[2:]] if len(words) > 1 else words
 
 
 def _mode(scanner: Scanner, positional: list[tuple[int, int]]) -> set[str]:

@@ -34,7 +34,23 @@ class Importer(Folder):
         """`const x = require('m')`: x stands for the module."""
         module = self.module(j + 1, end)
         if module:
+            k = next((k + 1 for k in range(j + 1, end) if self.toks[k][1] == ")"), end)
+            while k + 1 < end and self.toks[k][1] == "." and self.toks[k + 1][0] == ID:
+                module += "." + self.toks[k + 1][1]
+                k += 2
             self.aliases[self.toks[i][1]] = module
+
+    def renamed(self, name: str, begin: int, end: int) -> None:
+        """`run = os.system`, `run = partial(subprocess.run, shell=True)`: another name for a function."""
+        if begin >= end or self.toks[begin][0] != ID:
+            return
+        chain, k = self.chain(begin)
+        if chain.rpartition(".")[2] == "partial" and k + 1 < end and self.toks[k + 1][0] == ID:
+            chain, k = self.chain(k + 1)
+        elif k < end:
+            return
+        if self.action(chain):
+            self.aliases[name] = chain
 
     def module(self, begin: int, end: int) -> str:
         toks = self.toks

@@ -67,3 +67,10 @@ def address(scanner: Scanner, positional: list[tuple[int, int]]) -> str:
             if scanner.toks[k][0] == STR:
                 return scanner.toks[k][1]
     return ""
+
+
+def exec_words(words: list[Val], chain: str) -> list[Val]:
+    """os.execv(path, [argv0, …]), execlp(file, argv0, …), spawn*(mode, file, …)."""
+    if "spawn" in chain and not chain.endswith("posix_spawn"):
+        words = words[1:]
+    return [words[0], *words[2:]] if len(words) > 1 else words

@@ -14,7 +14,7 @@ def _rows(action: str, names: str) -> dict[str, str]:
 _PYTHON = {
     **_rows("shell", "os.system os.popen subprocess.run subprocess.call subprocess.check_call subprocess.check_output subprocess.Popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput popen2.popen2 pty.spawn asyncio.create_subprocess_shell pexpect.spawn pexpect.run posix.system nt.system sh.bash sarge.run invoke.run fabric.local delegator.run plumbum.local"),
     **_rows("argv", "os.execv os.execve os.execvp os.execvpe os.execl os.execlp os.execle os.execlpe os.spawnl os.spawnv os.spawnlp os.spawnvp os.posix_spawn os.posix_spawnp asyncio.create_subprocess_exec"),
-    **_rows("eval", "exec eval compile runpy.run_path execfile builtins.exec builtins.eval code.interact __builtins__.exec __builtins__.eval"),
+    **_rows("eval", "exec eval runpy.run_path execfile builtins.exec builtins.eval code.interact __builtins__.exec __builtins__.eval"),
     **_rows("delete", "os.remove os.unlink send2trash.send2trash posix.unlink"), **_rows("delete-tree", "shutil.rmtree distutils.dir_util.remove_tree"), **_rows("rmdir", "os.rmdir os.removedirs"),
     **_rows("open", "open io.open codecs.open builtins.open os.fdopen gzip.open"), **_rows("write", "os.truncate os.mkdir os.makedirs os.mknod"), **_rows("read", "os.readlink linecache.getlines fileinput.input"),
     **_rows("chmod", "os.chmod os.lchmod os.fchmod"), **_rows("chown", "os.chown os.lchown shutil.chown"), **_rows("move", "os.rename os.replace os.renames shutil.move"), **_rows("copy", "shutil.copy shutil.copy2 shutil.copyfile shutil.copytree os.link os.symlink"),

@@ -221,7 +221,9 @@ class Folder(Cursor):
             return Val(text, first.taint)
         if chain.endswith(("Path.home", "os.homedir", "homedir", "Dir.home")):
             return Val(self.call.walker.home)
-        if last in ("mkdtemp", "mkstemp", "gettempdir", "mkdtempSync", "mktmpdir"):
+        if chain == "compile":
+            return first
+        if last in ("mkdtemp", "mkstemp", "gettempdir", "mkdtempSync", "mktmpdir", "TemporaryDirectory"):
             return Val("/tmp/tmp." + HOLE + "x" if last != "gettempdir" else "/tmp")
         if last in ("getcwd", "cwd", "pwd") and not args:
             return Val(self.call.walker.cwd(self.call.state) or HOLE)
@@ -533,7 +535,11 @@ class Folder(Cursor):
             elif word in tables.FETCHERS:
                 found.add("network")
             elif (
-                word in ("environ", "ENV") and self.toks[min(k + 1, len(self.toks) - 1)][1] not in ("[", ".", "{")
+                word in ("environ", "ENV")
+                and (
+                    self.toks[min(k + 1, len(self.toks) - 1)][1] not in ("[", ".", "{")
+                    or self.toks[min(k + 2, len(self.toks) - 1)][1] in ("items", "values", "copy", "to_h", "map")
+                )
             ) or (
                 word == "env"
                 and k > 1

@@ -104,6 +104,9 @@ def normalise(text: str) -> str:
     return ("/" if absolute else "") + "/".join(out)
 
 
+_DRIVE = (":/", ":\\")
+
+
 def locate(text: str, cwd: str | None, facts: Facts) -> Place:
     """The place that a path word leads to from cwd (None: not known)."""
     if text.startswith("file://"):
@@ -115,6 +118,8 @@ def locate(text: str, cwd: str | None, facts: Facts) -> Place:
         text = facts.home + text[1:] if text in ("~",) or text.startswith("~/") else text
     if text.startswith(HOLE):
         return _unknown_start(text, facts)
+    if text[1:3] in _DRIVE and text[0].isalpha():
+        text = text[2:].replace("\\", "/")
     if not text.startswith("/"):
         if cwd is None:
             return _unknown_start(HOLE + "/" + text, facts, artificial=True)

@@ -126,6 +126,7 @@ def _value(walker: Walker, source: str, state: State) -> Val:
     taint = NONE
     i, n = 0, len(source)
     quote = ""
+    ended = -1  # where a string or a variable came to its end
     if source.startswith(('@"', "@'")) and source.endswith(source[1] + "@"):
         inner = source[source.find("\n") + 1 : -3]
         if source[1] == "'":
@@ -139,10 +140,11 @@ def _value(walker: Walker, source: str, state: State) -> Val:
         elif c == quote:
             quote = ""
             i += 1
+            ended = i
         elif c in "'\"" and not quote:
             quote = c
             i += 1
-        elif c == "+" and not quote and i and source[i - 1] in "'\")" and source[i + 1 : i + 2] in ("'", '"', "$"):
+        elif c == "+" and not quote and ended == i and source[i + 1 : i + 2] in ("'", '"', "$"):
             i += 1  # `'a'+'b'`
         elif c == "$" and quote != "'" and i + 1 < n:
             value, i = _variable(walker, source, i, state)
@@ -156,6 +158,7 @@ def _value(walker: Walker, source: str, state: State) -> Val:
                     value = value if source[i + 1 : end].lower() in _PLACES else Val(HOLE, value.taint - {"env-secret"})
                     i = end
             out.append(value.text)
+            ended = i
         elif c == "*" and not quote:
             out.append(STAR)
             i += 1
@@ -254,7 +257,9 @@ def _unredirected(walker: Walker, words: list[Piece], state: State, stdin: Val |
             return _element(walker, words[1:], state, stdin)
         outputs = [(piece, walk(walker, inner, state)) for piece, inner in words[1:] if piece in ("block", "group")]
         return concat([value for piece, value in outputs if piece == "block"])
-    if not called and (source[0] in "'\"$[@" or not source.strip("0123456789.") or (len(words) == 1 and "(" in source)):
+    if not called and (
+        source[0] in "'\"$[@!-" or not source.strip("0123456789.") or (len(words) == 1 and "(" in source)
+    ):
         return _expression(walker, words, state, span)
     name = _value(walker, source, state)
     return _command(walker, name, _arguments(walker, words, state, span), state, stdin, span)
@@ -413,8 +418,9 @@ def _term(walker: Walker, source: str, value: Val, state: State, span: tuple[int
 def _command(
     walker: Walker, name: Val, args: list[Item], state: State, stdin: Val | None, span: tuple[int, int]
 ) -> Val:
-    lowered = name.text.lower().rpartition("\\")[2].removesuffix(".exe")
-    cmdlet = _ALIASES.get(lowered, lowered)
+    lowered = name.text.lower().rpartition("\\")[2]
+    # `curl.exe` is the program, `curl` a cmdlet.
+    cmdlet = lowered.removesuffix(".exe") if lowered.endswith(".exe") else _ALIASES.get(lowered, lowered)
     handler = CMDLETS.get(cmdlet)
     call = Call(walker, cmdlet, [a.value for a in args], state, stdin, {}, span, "")
     for item in args:

@@ -63,6 +63,13 @@ def statements(text: str) -> list[list[list[Piece]]]:
             i += 1
         else:
             end = _word_end(text, i)
+            name, equals, _ = text[i:end].partition("=")
+            if equals and not words and c == "$" and set(name).isdisjoint("'\"([ "):
+                # `$name='text'`
+                words.append(("word", name.rstrip("+")))
+                words.append(("word", "+=" if name.endswith("+") else "="))
+                i += len(name) + 1
+                continue
             words.append(("word", text[i:end]))
             i = max(end, i + 1)
     return found

@@ -23,9 +23,13 @@ _RUNNERS = frozenset(("doppler", "infisical", "chamber"))
 def _manager(call: Call) -> Val:
     words = options(call.args, short="ac", long=("--vault", "--account", "--env-file", "--fields", "--format")).rest
     verb = words[0].text if words else ""
-    if (call.name == "op" and verb == "run") or (call.name in _RUNNERS and verb in ("run", "exec")):
+    if call.name == "op" and verb == "run":
         texts = call.texts()
-        return call.run(call.args[texts.index("--") + 1 :], call.name) if "--" in texts else UNKNOWN
+        return call.run(call.args[texts.index("--") + 1 :], "op") if "--" in texts else UNKNOWN
+    if call.name in _RUNNERS and verb in ("run", "exec"):
+        from guardhook.analysis.programs import index
+
+        return index.handler("wrappers", call.name)(call)
     if call.name in _RUNNERS and len(words) > 1 and words[1].text in ("set", "upload", "delete", "notes"):
         return UNKNOWN
     if verb in _PRINTING.get(call.name, ()) or (

@@ -262,7 +262,9 @@ def _after_dashes(args: list[Val]) -> str:
 
 def _package_script(call: Call, script: str) -> str:
     """The text of a script of package.json as it is on disk."""
-    text = call.script_text(call.place(Val("package.json")).text, call.name)
+    place = call.place(Val("package.json"))
+    known = call.walker.files.get(place.text)
+    text = known.text if known is not None else call.script_text(place.text, call.name)
     if not text or len(text) > 256 * 1024:
         return ""
     from guardhook.core.jsontext import PayloadError, loads_text

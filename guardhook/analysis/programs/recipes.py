@@ -247,7 +247,17 @@ def _scalar(text: str) -> str:
 
 
 def _flow(text: str) -> list[str]:
-    return [_scalar(piece.strip()) for piece in text.strip("[]").split(",") if piece.strip()]
+    pieces, begin, quote = [], 0, ""
+    inner = text.strip("[]")
+    for i, c in enumerate(inner):
+        if quote:
+            quote = "" if c == quote else quote
+        elif c in "'\"":
+            quote = c
+        elif c == ",":
+            pieces.append(inner[begin:i])
+            begin = i + 1
+    return [_scalar(piece.strip()) for piece in (*pieces, inner[begin:]) if piece.strip()]
 
 
 # --- scripts in JSON: composer.json, deno.json

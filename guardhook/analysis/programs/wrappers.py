@@ -30,7 +30,7 @@ _PLAIN: dict[str, tuple[str, tuple[str, ...], int]] = {
     "dotenv": ("ecpf", ("--file",), 0), "dotenvx": ("f", ("--env-file",), 1), "doppler": ("pc", ("--project", "--config"), 1), "infisical": ("", ("--env", "--path"), 1),
     "aws-vault": ("dn", ("--duration",), 2), "chamber": ("", (), 2), "direnv": ("", (), 2), "mise": ("", (), 1), "asdf": ("", (), 2), "rye": ("", (), 1), "hatch": ("e", (), 1),
     "pdm": ("p", (), 1), "pipenv": ("", (), 1), "poetry": ("C", ("--directory", "--project"), 1), "pyenv": ("", (), 1), "rbenv": ("", (), 1), "make-tty": ("", (), 0),
-    "ssh-agent": ("at", (), 0),
+    "ssh-agent": ("at", (), 0), "wsl": ("du", ("--distribution", "--user", "--cd"), 0),
 }  # fmt: skip
 # Rows of the table above that only run something after one of these words.
 _AFTER = {
