@@ -41,6 +41,7 @@ _LARGE = 4096
 _FEW = 64  # long runs that are looked for one by one
 _PASSES = 6
 _KEY_LINE = 256
+_SPARSE = 64  # characters of a text for each place of a gate, at least, for anchors to be looked for there
 
 # A JSON member with such a name holds a secret, whatever it looks like. Compared in lower case without `_`, `-`, `.` and blanks.
 _NAMES = frozenset((
@@ -281,14 +282,14 @@ class _Cleaner:
     def _pass(self, text: str, rows: list[Row]) -> str:
         forms: dict[str, str] = {}
         seen: dict[tuple[bool, str], list[int]] = {}  # rows share anchors
-        for name, where, _, anchors, frozen, group in rows:
+        for name, where, gates, anchors, frozen, group in rows:
             mark = f"{MARK}{name}]"
             if frozen is None:
                 new = _key_blocks(text)
             elif where == "any":
                 new = self._searched(text, _pattern(frozen), mark, group)
             else:
-                places = _places(text, where == "low", anchors, forms, seen)
+                places = _places(text, where == "low", gates, anchors, forms, seen)
                 # Restoring a pattern costs more than looking for its anchors.
                 new = self._anchored(text, places, _pattern(frozen), mark, group) if places else text
             if new is not text:
@@ -340,7 +341,12 @@ class _Cleaner:
 
 
 def _places(
-    text: str, lower: bool, anchors: tuple[str, ...], forms: dict[str, str], seen: dict[tuple[bool, str], list[int]]
+    text: str,
+    lower: bool,
+    gates: tuple[str, ...],
+    anchors: tuple[str, ...],
+    forms: dict[str, str],
+    seen: dict[tuple[bool, str], list[int]],
 ) -> list[int]:
     """Where the anchors stand, in order. forms and seen keep what is known of this text."""
     form = text
@@ -351,15 +357,33 @@ def _places(
     for anchor in anchors:
         found = seen.get((lower, anchor))
         if found is None:
-            found = seen[lower, anchor] = []
-            at = form.find(anchor)
-            while at >= 0:
-                found.append(at)
-                at = form.find(anchor, at + 1)
+            found = seen[lower, anchor] = _occurrences(form, lower, gates, anchor, seen)
         if found:
             several += 1
             places = found if several == 1 else places + found
     return sorted(places) if several > 1 else places
+
+
+def _occurrences(
+    form: str, lower: bool, gates: tuple[str, ...], anchor: str, seen: dict[tuple[bool, str], list[int]]
+) -> list[int]:
+    """Where an anchor stands. In a long text one that has a gate in it is looked for only where that gate stands: a pass less over the text."""
+    if len(form) >= _LARGE:
+        for gate in gates:
+            at = anchor.find(gate)
+            if at < 0 or gate == anchor:
+                continue
+            places = seen.get((lower, gate))
+            if places is None:
+                places = seen[lower, gate] = _occurrences(form, lower, (), gate, seen)
+            if len(places) * _SPARSE < len(form):
+                return [place - at for place in places if place >= at and form.startswith(anchor, place - at)]
+    found: list[int] = []
+    at = form.find(anchor)
+    while at >= 0:
+        found.append(at)
+        at = form.find(anchor, at + 1)
+    return found
 
 
 def _in_mark(text: str, place: int) -> bool:
