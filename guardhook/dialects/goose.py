@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from guardhook.dialects.shared import Limits, Payload
 
 ID = "goose"
+ROUTES = other.ROUTES
 
 
 def _read(payload: Payload, event_arg: str | None) -> Event:
     return other.read_any(ID, payload, event_arg)
 
 
-_self = simple.Dialect(ID, other.ROUTES, reader=_read, block=simple.decision_words("decision", "block", "reason", 2))
+_self = simple.Dialect(ID, ROUTES, reader=_read, block=simple.decision_words("decision", "block", "reason", 2))
 recognise, read, answer, fallback = _self.recognise, _self.read, _self.answer, _self.fallback
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from guardhook.dialects.shared import Limits, Payload
 
 ID = "grok"
+ROUTES = other.ROUTES
 
 
 def _read(payload: Payload, event_arg: str | None) -> Event:
@@ -24,9 +25,7 @@ def _ask(native: str, sentence: str) -> Answer:
     return Answer(0, shared.json_line({"decision": "ask", "reason": sentence}))
 
 
-_self = simple.Dialect(
-    ID, other.ROUTES, reader=_read, block=simple.decision_words("decision", "deny", "reason", 2), ask=_ask
-)
+_self = simple.Dialect(ID, ROUTES, reader=_read, block=simple.decision_words("decision", "deny", "reason", 2), ask=_ask)
 recognise, read, answer, fallback = _self.recognise, _self.read, _self.answer, _self.fallback
 
 

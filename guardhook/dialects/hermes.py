@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from guardhook.dialects.shared import Limits, Payload
 
 ID = "hermes"
+ROUTES = other.ROUTES
 
 
 def _read(payload: Payload, event_arg: str | None) -> Event:
@@ -20,7 +21,7 @@ def _read(payload: Payload, event_arg: str | None) -> Event:
     return event
 
 
-_self = simple.Dialect(ID, other.ROUTES, reader=_read, block=simple.decision_words("action", "block", "message", 2))
+_self = simple.Dialect(ID, ROUTES, reader=_read, block=simple.decision_words("action", "block", "message", 2))
 recognise, read, answer, fallback = _self.recognise, _self.read, _self.answer, _self.fallback
 
 

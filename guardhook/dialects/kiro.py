@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from guardhook.dialects.shared import Limits, Payload
 
 ID = "kiro-cli"
+ROUTES = other.ROUTES
 
 
 def _read(payload: Payload, event_arg: str | None) -> Event:
@@ -21,7 +22,7 @@ def _read(payload: Payload, event_arg: str | None) -> Event:
     return event
 
 
-_self = simple.Dialect(ID, other.ROUTES, reader=_read, also_named=("kiro-ide", "kiro-env"))
+_self = simple.Dialect(ID, ROUTES, reader=_read, also_named=("kiro-ide", "kiro-env"))
 recognise, read, answer, fallback = _self.recognise, _self.read, _self.answer, _self.fallback
 
 

@@ -179,7 +179,10 @@ class _Parser:
         match = _NUMBER.match(self.text, self.at)
         if match:
             self.at = self.last = match.end()
-            value = json.loads(match.group())
+            try:
+                value = json.loads(match.group())
+            except ValueError:  # an integer of more digits than the interpreter converts
+                value = float("inf")
             if isinstance(value, float) and value - value != 0.0:
                 raise self.error("a number is too large", match.start())
             return value

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from guardhook.core.event import JUDGED
 from guardhook.dialects import table
 from guardhook.harness import launcher
 
@@ -38,6 +39,19 @@ def test_fallbacks_are_the_dialects_own(shipped: Path, dialect: str) -> None:
         assert (seen.returncode, seen.stderr) == (0, b""), event
         assert bool(seen.stdout) <= facts.observe_answers, event
         assert b"deny" not in seen.stdout and b'"cancel":true' not in seen.stdout, event
+
+
+def test_an_event_that_only_reports_is_broken_by_no_launcher() -> None:
+    """Of the harnesses whose events are the usual ones, the table only knew those that are registered."""
+    for found in launcher.collect().dialects:
+        routes = table.load(found.name).ROUTES
+        rows = {row.event: row for row in found.rows}
+        assert len(routes) > 3 and rows.keys() >= routes.keys(), found.name
+        for event, canonical in routes.items():
+            assert bool(rows[event].stderr) == (canonical in JUDGED) or event in ("PreCompact", "BeforeModel"), (
+                found.name,
+                event,
+            )
 
 
 def test_every_blocking_event_of_the_measured_clients_blocks() -> None:

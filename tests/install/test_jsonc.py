@@ -146,6 +146,7 @@ def test_an_inserted_child_takes_on_indentation_and_line_ends() -> None:
         ("[01]", 1, 3, "expected"),
         ('{"a": "\\x"}', 1, 7, "escape"),
         ('{"a": 1e999}', 1, 7, "too large"),
+        ('{"a": ' + "9" * 5000 + "}", 1, 7, "too large"),
     ],
 )
 def test_errors_name_line_and_column(text: str, line: int, column: int, word: str) -> None:
