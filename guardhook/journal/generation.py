@@ -10,6 +10,8 @@ import contextlib
 import functools
 import os
 
+from guardhook.core import atomic
+
 NUMBER = "generation"
 LOG = "generation.log"
 ANY = "*"  # for any session
@@ -96,10 +98,4 @@ class Rewriting:
             os.close(fd)
 
     def _raise(self) -> None:
-        temporary = f"{self._journal}/{NUMBER}.{os.getpid()}.{os.urandom(4).hex()}"
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(fd, "w", encoding="ascii") as file:
-            file.write(f"{self._number}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, f"{self._journal}/{NUMBER}")
+        atomic.replace(f"{self._journal}/{NUMBER}", f"{self._number}\n".encode("ascii"))
