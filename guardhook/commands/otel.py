@@ -34,7 +34,7 @@ def command() -> None:
 @click.option("--no-grpc", is_flag=True, help="HTTP only.")
 @click.option("--allow-remote", is_flag=True, help="Listen on an address that other machines can reach. Nobody is asked who they are.")  # fmt: skip
 @click.option("--allow-host", multiple=True, metavar="NAME", help="A further name under which senders may address this machine.")  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(0.1, 600), default=15.0, show_default=True, metavar="SECONDS", help="How long a sender may be silent within a request.")  # fmt: skip
+@click.option("--timeout", type=reading.Number(least=0.1, most=600, whole=False), default=15.0, show_default=True, metavar="SECONDS", help="How long a sender may be silent within a request.")  # fmt: skip
 @click.option("--max-body", type=click.IntRange(1, 1 << 40), metavar="BYTES", help="Largest request as it is sent; twice that when inflated. 32 MiB unless given.")  # fmt: skip
 @reading.as_json
 @reading.directory

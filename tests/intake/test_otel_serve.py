@@ -398,7 +398,7 @@ def test_beyond_loopback_when_told_twice(tmp_path: Path) -> None:
     ("words", "code"),
     [
         (("--port", "70000"), 2), (("--port", "x"), 2), (("--host", "no such host!"), 1), (("--host", "a" * 300), 1),
-        (("--no-grpc", "--grpc-port", "1"), 2), (("--timeout", "0"), 2),
+        (("--no-grpc", "--grpc-port", "1"), 2), (("--timeout", "0"), 2), (("--timeout", "nan"), 2),
     ],
 )  # fmt: skip
 def test_wrong_usage(tmp_path: Path, words: tuple[str, ...], code: int) -> None:
