@@ -27,6 +27,7 @@ class Missing(Exception):
 
 def available() -> bool:
     """Whether grpcio is there."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its C core writes to stderr by itself, and looks at this when it is loaded
     try:
         import grpc  # noqa: F401
     except ImportError:
@@ -39,11 +40,10 @@ class GrpcServer:
 
     def __init__(self, writer: Writer, address: str, port: int, *, limits: Limits, memory: Memory) -> None:
         """Binds and starts. Raises Missing, CannotBind."""
-        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its C core writes to stderr by itself
-        try:
-            import grpc
-        except ImportError:
-            raise Missing from None
+        if not available():
+            raise Missing
+        import grpc
+
         self._grpc = grpc
         self._writer = writer
         self._memory = memory
