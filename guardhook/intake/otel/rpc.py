@@ -27,7 +27,7 @@ class Missing(Exception):
 
 def available() -> bool:
     """Whether grpcio is there."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its C core writes to stderr by itself, and looks at this when it is loaded
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when its C core is loaded, which writes to stderr by itself
     try:
         import grpc  # noqa: F401
     except ImportError:
