@@ -21,6 +21,7 @@ _DIRECTORY_KEYS = ("cwd", "dir_path", "directory", "workdir", "working_directory
 # Keys of the shell tool's input besides the command that the client is known to obey. What else stands in the input was put there by an
 # agent: it changes nothing about what runs, so it must not be what is judged. Dialects that are not listed may obey any of the keys.
 _OBEYED = {"claude-code": (), "codex": (), "gemini": ("dir_path",), "qwen-code": ("directory",)}
+_NOT_IN_NAMES = frozenset(" \t\n;|&<>$`")
 _PATCH_KEYS = ("command", "input", "patch", "patch_text", "patchText", "diff")
 _PATH_KEYS = (
     "file_path", "path", "filePath", "filepath", "file", "filename", "paths", "file_paths", "filePaths",
@@ -197,7 +198,7 @@ def _commands(key: str, value: object) -> list[str] | None:
     """Shell text from a command in any of the forms that harnesses use, None when there is no sense in it.
 
     A list under `commands` holds commands, each a text or {command, args}; under any other key it is one argument
-    vector and joined with quotes.
+    vector and joined with quotes, and commands as well where its first word can't be a program's name.
     """
     if isinstance(value, str):
         return [value] if value.strip() else []
@@ -206,7 +207,11 @@ def _commands(key: str, value: object) -> list[str] | None:
     if not isinstance(value, list):
         return None
     if key != "commands" and all(isinstance(v, str) for v in value):
-        return [" ".join(quote(v) for v in value if isinstance(v, str))] if value else []
+        words = [v for v in value if isinstance(v, str)]
+        vector = [" ".join(quote(word) for word in words)] if words else []
+        # No program has a name like this: it is a line for a shell, and so may be what follows.
+        lines = [word for word in words if word.strip()] if words and set(words[0]) & _NOT_IN_NAMES else []
+        return vector + lines
     found: list[str] = []
     for item in value:
         one = _one(item) if isinstance(item, dict) else [item] if isinstance(item, str) else None
