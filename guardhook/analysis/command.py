@@ -224,6 +224,9 @@ def _unknown_program(call: Call, text: str) -> Val:
     return call.result()
 
 
+_DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
+
+
 def script(call: Call, path: Val, args: list[Val], interpreter: str = "") -> Val | None:
     """Runs the script at the path as its content says. None when the content isn't known."""
     walker = call.walker
@@ -231,6 +234,9 @@ def script(call: Call, path: Val, args: list[Val], interpreter: str = "") -> Val
     known = walker.files.get(place.text)
     if known is None and place.text in ("/dev/stdin", "/proc/self/fd/0"):
         known = call.input
+    if known is None and place.text.startswith(_DESCRIPTORS):
+        stream = call.state.vars.get("fd:" + place.text.rpartition("/")[2])
+        known = stream if isinstance(stream, Val) else None
     if known is None and walker.files:
         walker.note_origin(_unpacked(walker, place.text), call.span, "script")
     if known is not None:

@@ -110,6 +110,8 @@ class Scanner(Importer):
         """Loop variables stand for all items of a constant list, before the body is looked at (comprehensions put it first)."""
         toks = self.toks
         for i in range(2, len(toks) - 3):
+            if toks[i][1] == "=" and toks[i - 1][1] == "}" and self.language == "node":
+                self.unpacked(i)
             if toks[i][0] == ID and toks[i][1] in ("in", "of") and toks[i - 1][0] == ID:
                 first = i - 1
                 while first > 1 and toks[first - 1][1] == "," and toks[first - 2][0] == ID:
@@ -291,6 +293,15 @@ class Scanner(Importer):
     def methods(self, value: Value, k: int) -> None:
         """`.unlink()` and the like after an expression that gives a path."""
         toks = self.toks
+        bare = (
+            self.language == "ruby"
+            and k + 1 < len(toks)
+            and toks[k][1] == "."
+            and toks[k + 1][1] in tables.PATH_METHODS
+        )
+        if bare and (k + 2 >= len(toks) or toks[k + 2][1] != "("):
+            self.path_method(self.text(value), toks[k + 1][1], [])
+            return
         while k + 2 < len(toks) and toks[k][1] == "." and toks[k + 1][0] == ID and toks[k + 2][1] == "(":
             end = self.close(k + 2)
             method = toks[k + 1][1]
@@ -389,7 +400,7 @@ class Scanner(Importer):
                 if self.language != "perl" and not (self.language == "ruby" and len(positional) > 1)
                 else self.value(*positional[-1])
             )
-            call.change(action, self.text(target), _mode(self, positional) | {"inline"})
+            call.change(action, self.text(target), special.mode(self, positional) | {"inline"})
         elif action in ("move", "copy"):
             self.moved(action, positional)
         elif action in ("connect", "upload"):
@@ -583,13 +594,3 @@ class Scanner(Importer):
             inner.run(value.text)
             self.out.extend(inner.out)
             walker.depth -= 1
-
-
-def _mode(scanner: Scanner, positional: list[tuple[int, int]]) -> set[str]:
-    from guardhook.analysis.programs.files import mode_flags
-
-    for a in positional:
-        text = scanner.text(scanner.value(*a)).text.lower().removeprefix("0o").removeprefix("0")
-        if text.isdecimal() and 2 <= len(text) <= 4:
-            return mode_flags(text)
-    return set()

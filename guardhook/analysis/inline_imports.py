@@ -40,11 +40,27 @@ class Importer(Folder):
                 k += 2
             self.aliases[self.toks[i][1]] = module
 
+    def unpacked(self, i: int) -> None:
+        """`const { execSync: run, rm } = require('m')`: each name stands for a function of the module."""
+        toks = self.toks
+        module = self.module(i + 1, min(i + 8, len(toks)))
+        begin = next((k for k in range(i - 1, max(i - 80, -1), -1) if toks[k][1] == "{"), -1)
+        if not module or begin < 0:
+            return
+        for first, last in self.split(begin + 1, i - 1):
+            if toks[first][0] == ID:
+                self.aliases[toks[last - 1][1]] = f"{module}.{toks[first][1]}"
+
     def renamed(self, name: str, begin: int, end: int) -> None:
         """`run = os.system`, `run = partial(subprocess.run, shell=True)`: another name for a function."""
         if begin >= end or self.toks[begin][0] != ID:
             return
         chain, k = self.chain(begin)
+        if chain == "getattr" and k < end and self.toks[k][1] == "(":
+            pieces = self.split(k + 1, self.close(k))
+            if len(pieces) > 1 and self.toks[pieces[0][0]][0] == ID:
+                chain = f"{self.chain(pieces[0][0])[0]}.{self.text(self.value(*pieces[1])).text}"
+                k = end
         if chain.rpartition(".")[2] == "partial" and k + 1 < end and self.toks[k + 1][0] == ID:
             chain, k = self.chain(k + 1)
         elif k < end:

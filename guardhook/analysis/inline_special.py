@@ -74,3 +74,13 @@ def exec_words(words: list[Val], chain: str) -> list[Val]:
     if "spawn" in chain and not chain.endswith("posix_spawn"):
         words = words[1:]
     return [words[0], *words[2:]] if len(words) > 1 else words
+
+
+def mode(scanner: Scanner, positional: list[tuple[int, int]]) -> set[str]:
+    from guardhook.analysis.programs.files import mode_flags
+
+    for a in positional:
+        text = scanner.text(scanner.value(*a)).text.lower().removeprefix("0o").removeprefix("0")
+        if text.isdecimal() and 2 <= len(text) <= 4:
+            return mode_flags(text)
+    return set()

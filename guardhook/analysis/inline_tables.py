@@ -160,7 +160,9 @@ HANDED_OVER = frozenset(
         "stdin",
     )
 )
-CONNECTED = frozenset(("connect", "createConnection", "TCPSocket", "open", "Socket", "inet_aton", "INET"))
+CONNECTED = frozenset(
+    ("connect", "create_connection", "createConnection", "TCPSocket", "open", "Socket", "inet_aton", "INET")
+)
 # Functions that call a function given by its name.
 HANDING = frozenset(("array_map", "call_user_func", "call_user_func_array", "array_walk"))
 # Functions and methods that give what lies below a folder.

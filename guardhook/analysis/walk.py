@@ -266,6 +266,8 @@ class Walker(Ground):
                 target.vars[name] = value
             else:
                 self._assign(state, name, value)
+                if name in PROMPTS and isinstance(value, Val):
+                    self.prompt(name, value, state, self.span(node))
         words: list[Val] = []
         before = len(self.effects)
         for word in node.words:
@@ -299,6 +301,13 @@ class Walker(Ground):
         if sinks and not out.text.strip() and words[0].text in _PRINTING:
             self._emptied(before, after)
         return self.deliver(out, sinks)
+
+    def prompt(self, name: str, value: Val, state: State, span: tuple[int, int]) -> None:
+        """What the shell itself runs later: before its prompt, or inside one."""
+        if name == "PROMPT_COMMAND":
+            self.run_value(value, state.fork(), None, span, "environment")
+        elif "$(" in value.text or "`" in value.text:
+            self.run_value(Val(f': "{value.text}"', value.taint, value.origin), state.fork(), None, span, "environment")
 
     def _emptied(self, before: int, after: int) -> None:
         """Nothing goes into the files that this command's redirections opened."""
@@ -370,6 +379,7 @@ class Walker(Ground):
 
 
 _EXECUTED = frozenset(("network", "decoded"))
+PROMPTS = frozenset(("PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4"))
 _DECLARING = frozenset(("declare", "typeset", "local", "readonly", "export"))
 # Programs of which it is known when they print nothing.
 _PRINTING = frozenset((":", "true", "false", "cat", "printf", "echo"))

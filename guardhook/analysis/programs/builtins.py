@@ -87,6 +87,8 @@ def _declare(call: Call) -> Val:
         if equals and name.rstrip("+").isidentifier():
             state.vars[name.rstrip("+")] = Val(text, value.taint, value.origin)
             call.env[name.rstrip("+")] = state.vars[name.rstrip("+")]  # type: ignore[assignment]
+            if name.startswith("PS") and len(name) == 3:
+                call.walker.prompt(name, Val(text, value.taint, value.origin), state, call.span)
     if call.env:
         from guardhook.analysis import guard
 

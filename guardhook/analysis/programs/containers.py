@@ -247,7 +247,7 @@ def _compose(call: Call, rest: list[Val]) -> Val:
 
 
 _KUBE_SHORT = "nfolLpk"
-_KUBE_LONG = ("--namespace", "--context", "--kubeconfig", "--filename", "--selector", "--output", "--container", "--cluster", "--user", "--server", "--token", "--as", "--field-selector", "--image", "--replicas", "--type", "--patch", "--grace-period", "--timeout", "--from-literal", "--from-file", "--overrides", "--kustomize")  # fmt: skip
+_KUBE_LONG = ("--address", "--namespace", "--context", "--kubeconfig", "--filename", "--selector", "--output", "--container", "--cluster", "--user", "--server", "--token", "--as", "--field-selector", "--image", "--replicas", "--type", "--patch", "--grace-period", "--timeout", "--from-literal", "--from-file", "--overrides", "--kustomize")  # fmt: skip
 
 
 def _kubectl(call: Call) -> Val:
@@ -321,6 +321,9 @@ def _kubectl(call: Call) -> Val:
         if words[:1] == ["replace"] and "--force" not in texts:
             more.discard("force")
         if row[1] == "connect":
+            shown = opts.value("--address")
+            if shown is not None and shown.text not in ("localhost", "127.0.0.1"):
+                call.emit("connect", ("listen", "server"), host=shown.text, detail="a port of the cluster for others")
             call.emit("connect", ("tunnel",), host="cluster")
         elif not is_dry(call):
             note(call, row, words, more)

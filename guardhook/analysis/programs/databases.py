@@ -25,7 +25,7 @@ _ROWS: dict[str, tuple[Row, ...]] = {
     "liquibase": (("dropAll|drop-all", "database", ("drop", "migration-tool")), ("rollback*", "database", ("migrate", "down", "migration-tool")), ("update", "database", ("migrate", "migration-tool"))), "knex": (("migrate:rollback|migrate:down", "database", ("migrate", "down", "migration-tool")), ("migrate:latest", "database", ("migrate", "migration-tool"))), "sequelize": (("db:drop", "database", ("drop", "migration-tool")), ("db:migrate:undo*", "database", ("migrate", "down", "migration-tool"))), "typeorm": (("schema:drop", "database", ("drop", "migration-tool")), ("migration:revert", "database", ("migrate", "down", "migration-tool"))),
     "drizzle-kit": (("drop", "database", ("drop", "migration-tool")), ("push", "database", ("migrate", "migration-tool"))), "rails": (("db:drop*|db:reset|db:schema:load|db:migrate:reset|db:truncate_all|db:purge", "database", ("drop", "migration-tool")), ("db:rollback|db:migrate:down", "database", ("migrate", "down", "migration-tool"))), "artisan": (("migrate:fresh|migrate:reset|migrate:refresh|db:wipe", "database", ("drop", "migration-tool")), ("migrate:rollback", "database", ("migrate", "down", "migration-tool"))), "manage.py": (("flush|reset_db|sqlflush", "database", ("drop", "migration-tool")),),
     "dropdb": (("", "database", ("drop", "database")),), "dropuser": (("", "database", ("drop", "user")),), "mysqladmin": (("drop", "database", ("drop", "database")), ("* drop", "database", ("drop", "database")), ("shutdown|flush-*", "database", ("admin",))), "mariadb-admin": (("drop", "database", ("drop", "database")),), "dbmate": (("drop", "database", ("drop", "migration-tool")), ("down|rollback", "database", ("migrate", "down", "migration-tool"))), "goose": (("* reset|down|down-to", "database", ("migrate", "down", "migration-tool")), ("reset|down|down-to", "database", ("migrate", "down", "migration-tool"))), "migrate": (("drop", "database", ("drop", "migration-tool")), ("down", "database", ("migrate", "down", "migration-tool"))), "hasura": (("metadata clear|reset", "database", ("drop",)),), "sqitch": (("revert", "database", ("migrate", "down", "migration-tool")),),
-    "etcdctl": (("del", "database", ("delete", "etcd")), ("snapshot restore", "database", ("restore", "etcd"))), "kafka-topics": (), "rabbitmqctl": (("reset|force_reset|delete_queue|delete_vhost|delete_user|purge_queue", "database", ("drop", "rabbitmq")), ("stop_app|stop", "database", ("admin",))), "rabbitmqadmin": (("delete|purge", "database", ("delete", "rabbitmq")),), "curator": (("delete_indices|delete", "database", ("drop", "elastic")),), "neo4j-admin": (("database|dbms drop|delete|restore|load", "database", ("drop", "neo4j")),), "arangosh": (), "consul-kv": (), "mongoimport": (), "atlas": (("clusters delete", "database", ("drop", "mongodb")),), "osm2pgsql": (), "rethinkdb": (), "createdb": (), "elasticdump": (), "migrate-mongo": (("down", "database", ("migrate", "down")),),
+    "etcdctl": (("del", "database", ("delete", "etcd")), ("snapshot restore", "database", ("restore", "etcd"))), "kafka-topics": (), "rabbitmqctl": (("reset|force_reset|delete_queue|delete_vhost|delete_user|purge_queue", "database", ("drop", "rabbitmq")), ("stop_app|stop", "database", ("admin",))), "rabbitmqadmin": (("delete|purge", "database", ("delete", "drop", "rabbitmq")),), "pg_dropcluster": (("", "database", ("drop", "database")),), "curator": (("delete_indices|delete", "database", ("drop", "elastic")),), "neo4j-admin": (("database|dbms drop|delete|restore|load", "database", ("drop", "neo4j")),), "arangosh": (), "consul-kv": (), "mongoimport": (), "atlas": (("clusters delete", "database", ("drop", "mongodb")),), "osm2pgsql": (), "rethinkdb": (), "createdb": (), "elasticdump": (), "migrate-mongo": (("down", "database", ("migrate", "down")),),
 }  # fmt: skip
 _REDIS = {
     "flushall": ("drop", "everything"),
@@ -264,7 +264,8 @@ def _redis(call: Call) -> Val:
             or (verb == "cluster" and words[1:2] and words[1].lower() in ("info", "nodes", "slots"))
         ):
             continue
-        call.emit("database", {*flags, "redis"}, detail=" ".join(words)[:120])
+        many = verb in ("del", "unlink") and any("stdin-args" in v.taint for v in opts.rest)
+        call.emit("database", {*flags, "redis", *(("drop",) if many else ())}, detail=" ".join(words)[:120])
     if opts.has("--eval"):
         call.emit("database", ("execute", "redis"))
     return UNKNOWN
@@ -319,7 +320,11 @@ def _rows(call: Call) -> Val:
             "-database",
         ),
     )
-    row = first(_ROWS.get(call.name, ()), words) if words or call.name not in ("dropdb", "dropuser") else None
+    row = (
+        first(_ROWS.get(call.name, ()), words)
+        if words or call.name not in ("dropdb", "dropuser", "pg_dropcluster")
+        else None
+    )
     if row is not None:
         note(
             call,

@@ -43,6 +43,9 @@ def _find(call: Call) -> Val:
     ]
     negated = any(a.text in ("!", "-not") for a in expression)
     narrowed = any(a.text in _NARROWING for a in expression) and (not names or any(n.strip("*./") for n in names))
+    # Links, pipes and sockets are no content.
+    kinds = [expression[i + 1].text for i, a in enumerate(expression[:-1]) if a.text in ("-type", "-xtype")]
+    narrowed = narrowed or bool(kinds and set(",".join(kinds).split(",")) <= {"l", "p", "s"})
     found = _found_values(roots, names, narrowed and not negated)
     output: Val = Val("\n".join(v.text for v in found) + "\n", frozenset(("listing",)))
     _find_actions(call, expression, found, narrowed, roots)

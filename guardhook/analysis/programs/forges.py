@@ -73,7 +73,7 @@ def _gh(call: Call) -> Val:
             git="gh-pr",
             detail="merges a pull request",
         )
-    elif pair == ("release", "create"):
+    elif pair in (("release", "create"), ("release", "upload")):
         call.emit("publish", ("release",), detail="publishes a release")
     elif pair == ("auth", "token"):
         call.emit("read", ("credential",), path_classes=frozenset(("secret",)), detail="prints the stored token")

@@ -166,6 +166,8 @@ def _curl(call: Call) -> Val:
         more.add("insecure")
     if method is not None and method.text.upper() in ("DELETE", "PUT", "PATCH", "POST"):
         more.add(method.text.lower())
+    if any("/_delete_by_query" in value.text for value in opts.rest):
+        more.add("delete")
     if any("docker.sock" in v.text for v in opts.every("--unix-socket")):
         call.emit("privilege", ("docker-socket",), detail="talks to the container daemon's socket")
     for u in urls:

@@ -93,6 +93,8 @@ _SYSTEM = frozenset(
 
 def _package(call: Call) -> Val:
     name = call.name
+    if name == "brew" and call.args[:1] and call.args[0].text == "tap" and len(call.args) > 1:
+        call.emit("run", ("installs", "other-registry"), detail=" ".join(call.argv)[:120])
     opts = options(
         call.args,
         short="cfitCwrpFe" if name in ("npm", "pip", "pip3") else "",
@@ -212,8 +214,15 @@ def _configured(call: Call, words: list[str]) -> None:
             or "script-shell" in rest
             or "node-options" in rest
             or "_authtoken" in rest.lower()
+            or "trusted-host" in rest
         ):
             call.emit("persist", ("registry-config",), detail=rest[:120])
+    elif words[:2] == ["pkg", "set"]:
+        # Scripts that run later, with the next install or by name.
+        for word in words[2:]:
+            key, equals, text = word.partition("=")
+            if equals and key.startswith("scripts."):
+                call.code(Val(text.strip("\"'")), "script", "npm pkg set", state=call.state.fork())
     elif words[:2] == ["config", "get"] and any("auth" in w.lower() or "token" in w.lower() for w in words[2:]):
         call.emit("read", ("credential",), path_classes=frozenset(("secret",)), detail="a registry token")
 

@@ -479,7 +479,11 @@ def _watchexec(call: Call) -> Val:
 def _concurrently(call: Call) -> Val:
     opts = options(call.args, short="nclrk", long=("--names", "--prefix-colors", "--kill-others-on"))
     for value in opts.rest:
-        call.code(value, "inline")
+        name = next((value.text[len(m) :] for m in ("npm:", "pnpm:", "yarn:", "bun:") if value.text.startswith(m)), "")
+        if name.strip() and "*" not in name:
+            call.run([Val(value.text.partition(":")[0]), Val("run"), *(Val(w) for w in name.split())], "concurrently")
+        elif not name.strip():
+            call.code(value, "inline")
     return UNKNOWN
 
 
