@@ -16,6 +16,7 @@ from guardhook.archive import facts, plain, times
 from guardhook.archive.errors import IndeterminateRunFactError, UnsupportedPrivacyModeError
 from guardhook.archive.facts import Capture, Seen
 from guardhook.archive.packing import is_packed_recording
+from guardhook.archive.spooled import Spooled
 from guardhook.archive.unpacking import unpack_recording
 
 FORMAT = "guardhook.recording.v1"
@@ -68,7 +69,7 @@ def build_recording_envelope(
     if not isinstance(recording, dict):
         raise TypeError("the packed recording does not hold an object")
     events = recording.get("events")
-    if not isinstance(events, list):
+    if not isinstance(events, (list, Spooled)):
         raise TypeError("the recording has no list of events")
     builder = _Builder(given, facts.look(events), capture)
     members = builder.run()
@@ -83,9 +84,17 @@ def build_recording_envelope(
     envelope["privacy"] = {"mode": "full", "policyId": policy_id}
     envelope["recording"] = source
     if not is_packed_recording(source):
-        plain.check(source)
+        plain.check(_in_memory(source))
     plain.check({k: v for k, v in envelope.items() if k != "recording"})
     return envelope
+
+
+def _in_memory(recording: dict[str, object]) -> dict[str, object]:
+    """The recording without what lies in files, which was checked when it was written there."""
+    return {
+        key: [] if isinstance(value, Spooled) else _in_memory(value) if key == "snapshot" and type(value) is dict else value
+        for key, value in recording.items()
+    }  # fmt: skip
 
 
 def persist_recording(

@@ -1,7 +1,6 @@
 """Where envelopes go. A sink is anything with `write(envelope) -> {"id", "uri"?}`; these three write to a folder, a zip file, or a store in the cloud.
 
-The name is settled before anything is serialised, and serialising is done before anything is written, so a refusal leaves no trace; a file appears
-under its name whole or not at all. The same run replaces its archive: a crash dump gives way to the finished run.
+The name is settled before anything is written; a file appears under its name whole or not at all, so a refusal leaves no trace. The same run replaces its archive: a crash dump gives way to the finished run.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from guardhook.archive import plain, reader
+from guardhook.archive import plain, reader, stream
 from guardhook.archive.errors import ArchiveError, UnreadableError, UnsafeRecordingIdError
 from guardhook.archive.names import SUFFIX, recording_file_name
 from guardhook.archive.packing import is_packed_recording
@@ -46,11 +45,18 @@ def name_of(envelope: dict[str, object]) -> str:
     return recording_file_name(run.get("runId") if isinstance(run, dict) else None)
 
 
-def serialise(envelope: dict[str, object]) -> bytes:
+def pieces(envelope: dict[str, object]) -> Iterator[bytes]:
     """The bytes of an archive: indented, but compact when the recording is packed. Raises TypeError."""
     if is_packed_recording(envelope.get("recording")):
-        return plain.encode(envelope) + b"\n"
-    return plain.pretty(envelope)
+        yield plain.encode(envelope)
+    else:
+        yield from stream.pretty(envelope)
+    yield b"\n"
+
+
+def serialise(envelope: dict[str, object]) -> bytes:
+    """The same in one piece. Raises TypeError."""
+    return b"".join(pieces(envelope))
 
 
 class FileRecordingSink:
@@ -67,9 +73,8 @@ class FileRecordingSink:
     def write(self, envelope: dict[str, object]) -> dict[str, str]:
         """Writes `<run id>.json`. Raises UnsafeRecordingIdError, TypeError, OSError."""
         name = name_of(envelope)
-        data = serialise(envelope)
         with _folder(self.directory) as folder:
-            place(folder, name, data)
+            place(folder, name, pieces(envelope))
         return {"id": name, "uri": Path(self.directory, name).as_uri()}
 
     def stored(self, run_id: str) -> bytes | None:
@@ -107,14 +112,14 @@ def _folder(path: str) -> Iterator[int]:
         os.close(fd)
 
 
-def place(folder: int, name: str, data: bytes) -> None:
-    """Puts a file under its name, whole or not at all, and on the disk before this returns. What went wrong is raised as it was."""
+def place(folder: int, name: str, data: Iterable[bytes]) -> None:
+    """Puts a file of these pieces under its name, whole or not at all, and on the disk before this returns. What went wrong is raised as it was."""
     temporary = f"{name}.{os.getpid()}.{next(_numbers)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(temporary, flags, 0o600, dir_fd=folder)
     try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
+        with os.fdopen(fd, "wb", buffering=1 << 20) as file:
+            file.writelines(data)
             file.flush()
             os.fsync(file.fileno())
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -143,7 +148,7 @@ class ZipRecordingSink:
         data = serialise(envelope)
         with _folder(os.path.dirname(self.path)) as folder:
             fcntl.flock(folder, fcntl.LOCK_EX)  # two writers would each take the other's entry away
-            place(folder, os.path.basename(self.path), zipped({**self._entries(), name: data}))
+            place(folder, os.path.basename(self.path), (zipped({**self._entries(), name: data}),))
         return {"id": name, "uri": f"{Path(self.path).as_uri()}#{name}"}
 
     def stored(self, run_id: str) -> bytes | None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from guardhook.archive import facts
 from guardhook.archive.facts import Capture
 from guardhook.archive.packing import Packer
+from guardhook.archive.spooled import Spooled
 from guardhook.core.folders import Folders
 from guardhook.journal import line, read
 from guardhook.rollout import render
@@ -32,22 +33,25 @@ def gather(
     options: Options | None = None,
     most_events: int | None = None,
     packed: bool = False,
+    spooled: bool = False,
     close_on: str = "session_end",
 ) -> Gathered:
-    """The recording of a run. most_events keeps the newest ones only; packed packs while reading, so that equal values are held once.
+    """The recording of a run. most_events keeps the newest ones only; packed packs while reading, so that equal values are held once; spooled keeps
+    events and steps in a file instead of in memory (for who writes them out; guardhook.archive.spooled).
 
     Raises StoreError.
     """
     packer = Packer() if packed else None
-    events: list[object] = []
+    aside = spooled and packer is None
+    events: list[object] | Spooled = Spooled() if aside and most_events is None else []
     for event in render.render(folders, ref, options=options):
         events.append(event if packer is None or most_events is not None else packer.add(event))
-    if most_events is not None:
+    if most_events is not None and isinstance(events, list):
         events = newest(events, most_events)
         if packer is not None:
             events = [packer.add(event) for event in events]
     trace = store.get(ref.trace_id)
-    steps: list[object] = []
+    steps: list[object] | Spooled = Spooled() if aside else []
     for step in store.steps(trace):
         if _belongs(step, ref):
             row = step.as_dict(trace.id)

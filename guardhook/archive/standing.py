@@ -114,6 +114,6 @@ def _seen(folders: Folders) -> dict[str, int] | None:
 def _keep(folders: Folders, looked: dict[str, int]) -> None:
     fd = os.open(folders.data, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        sinks.place(fd, FILE, plain.encode(looked) + b"\n")
+        sinks.place(fd, FILE, (plain.encode(looked) + b"\n",))
     finally:
         os.close(fd)

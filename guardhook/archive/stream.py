@@ -11,6 +11,7 @@ from guardhook.archive import plain
 from guardhook.archive.envelope import FORMAT
 from guardhook.archive.errors import UnknownFormatError, UnreadableError
 from guardhook.archive.packing import FAMILY, Packer
+from guardhook.archive.spooled import Spooled
 from guardhook.rollout import lines
 
 _CHUNK = 1 << 20
@@ -179,6 +180,26 @@ def event_line(event: dict[str, object]) -> bytes:
         return lines.encode(event)
     except (UnicodeEncodeError, RecursionError, OverflowError):
         return plain.encode(event) + b"\n"
+
+
+def pretty(value: object, path: Path = (), lead: bytes = b"\n") -> Iterator[bytes]:
+    """The text of `plain.pretty` in pieces, element by element, without the final line feed. Raises TypeError."""
+    inner = lead + b"  "
+    if isinstance(value, dict) and value and (not path or path in _OBJECTS):
+        before = b"{"
+        for key, member in value.items():
+            yield before + inner + plain.encode(key) + b": "
+            yield from pretty(member, (*path, key), inner)
+            before = b","
+        yield lead + b"}"
+    elif isinstance(value, (list, Spooled)) and path in _LISTS:
+        before = b"["
+        for element in value:
+            yield before + inner + plain.pretty(element)[:-1].replace(b"\n", inner)
+            before = b","
+        yield lead + b"]" if len(value) else b"[]"
+    else:
+        yield plain.pretty(value)[:-1].replace(b"\n", lead)
 
 
 def write(value: object, out: Callable[[bytes], object]) -> None:

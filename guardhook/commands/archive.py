@@ -140,7 +140,7 @@ def save(
         if private.get("mode", "full") != "full":
             raise UnsupportedPrivacyModeError(private["mode"])
         found = source.gather(
-            folders, store, ref, options=chosen, most_events=max_events, packed=packed, close_on="stop" if close_on == "stop" else "session_end",
+            folders, store, ref, options=chosen, most_events=max_events, packed=packed, spooled=True, close_on="stop" if close_on == "stop" else "session_end",
         )  # fmt: skip
         made = envelope.build_recording_envelope(found.recording, run=facts, privacy=private or None, capture=found.capture)  # fmt: skip
         name_ = sinks.name_of(made)

@@ -63,7 +63,9 @@ def of(value: object, *, origin: str = REPORT) -> Declarations:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{what}: {twice!r} is declared twice")
-    return Declarations(checks, tools, _flag(found, "names_and_numbers", "declarations"), origin, digest(found.get("verify")))
+    return Declarations(
+        checks, tools, _flag(found, "names_and_numbers", "declarations"), origin, digest(found.get("verify"))
+    )
 
 
 def _rows(value: object, what: str) -> list[object]:
