@@ -51,6 +51,12 @@ CREATE TABLE agent_trace_decisions (
   id TEXT PRIMARY KEY, step_id TEXT NOT NULL UNIQUE REFERENCES agent_trace_steps(id), options TEXT DEFAULT '[]', chosen TEXT NOT NULL,
   rationale TEXT, confidence REAL, decided_by TEXT NOT NULL DEFAULT 'agent');
 """
+THIRD = """
+CREATE INDEX idx_traces_otel ON agent_traces(json_extract(metadata, '$.otel_trace_id'));
+CREATE INDEX idx_evals_at ON agent_trace_evals(evaluated_at);
+"""
+FOURTH = "CREATE INDEX idx_traces_day ON agent_traces(julianday(started_at), started_at);"
+FIFTH = "CREATE INDEX idx_traces_instant ON agent_traces(INSTANT(started_at), started_at);"
 
 
 class Made:
@@ -60,7 +66,9 @@ class Made:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / "traces.db"
         self.db = sqlite3.connect(self.path, isolation_level=None)
-        self.db.executescript(TRACES + (SECOND if version >= 2 else ""))
+        self.db.create_function("INSTANT", 1, str, deterministic=True)
+        self.db.create_function("json_extract", 2, lambda *_: None, deterministic=True)  # takes what is no JSON, too
+        self.db.executescript("".join((TRACES, SECOND, THIRD, FOURTH, FIFTH)[:version]))
         for number in range(1, version + 1):
             self.db.execute("INSERT INTO schema_version (version) VALUES (?)", (number,))
 
