@@ -18,6 +18,7 @@ from guardhook.journal import verify as checking
 from guardhook.journal.recover import is_day
 
 _DIR = click.option("--dir", "directory", metavar="DIR", help="One folder for configuration, policies and journal.")
+_TOLD = ("agent_name", "step_number", "name", "chosen", "evaluator_name", "status")
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 
 
@@ -176,6 +177,11 @@ def _print(chosen: deque[Shown]) -> None:
 def _words(found: line.Line) -> str:
     data = found.data
     if found.type != line.RECEIVED:
+        event = data.get("event")
+        if isinstance(event, dict):  # of a run that told of itself
+            told = (data.get("trace"), *(event.get(k) for k in _TOLD))
+            words = [str(t) if isinstance(t, int) else _text(t) for t in told]
+            return "  ".join(word for word in (f"{found.type:<16}", *words) if word)
         rest = ", ".join(f"{k} {data[k]}" for k in ("reason", "bytes", "lines") if k in data)
         return f"{found.type}  {rest}".rstrip()
     payload = data.get("payload")

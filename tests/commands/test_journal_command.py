@@ -9,7 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from guardhook.commands.journal import command
+from guardhook.core.folders import explicit
 from guardhook.journal import line, write
+from guardhook.store import TraceRecorder
 
 
 def run(data: Path, *args: str) -> Result:
@@ -66,6 +68,17 @@ def test_show_is_one_readable_line_per_event(data: Path) -> None:
     assert rows[2].split() == ["00:00:01", "claude-code", "pre_tool", "Bash", "deny", "no-rm"]
     assert rows[3].split() == ["00:00:02", "claude-code", "post_tool", "Bash", "deny", "(observe)", "payload"]
     assert len(rows) == 4
+
+
+def test_lines_of_runs_that_told_of_themselves_say_what_they_are(data: Path) -> None:
+    recorder = TraceRecorder(explicit(str(data)))
+    recorder.start_trace("bot\x1b[31m", trace_id="t1")
+    recorder.step("tool_call", "Read")
+    recorder.end_trace()
+    rows = [row.split() for row in run(data, "show").stdout.splitlines()[1:]]
+    assert [row[1:] for row in rows] == [
+        ["trace.start", "t1", "bot\\x1b[31m"], ["trace.step", "t1", "1", "Read"], ["trace.end", "t1", "completed"],
+    ]  # fmt: skip
 
 
 def test_nothing_from_an_agent_reaches_the_terminal_raw(data: Path) -> None:
