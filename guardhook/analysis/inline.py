@@ -6,10 +6,9 @@ hole; what flows in from the network, a decoder or a secret file is tracked like
 
 from __future__ import annotations
 
-from guardhook.analysis import inline_special as special
 from guardhook.analysis import inline_tables as tables
 from guardhook.analysis.call import Call
-from guardhook.analysis.inline_imports import Importer
+from guardhook.analysis.inline_imports import Importer, exec_words, mode_flags_of
 from guardhook.analysis.inline_tokens import Value
 from guardhook.analysis.inline_values import SLICE
 from guardhook.analysis.nodes import HOLE
@@ -150,6 +149,8 @@ class Scanner(Importer):
         chain, j = self.chain(i)
         following = toks[j] if j < len(toks) else (LINE, "\n", 0)
         if chain == "sys.modules":
+            from guardhook.analysis import inline_special as special
+
             return special.module_table(self, j)
         if following[0] == OP and (
             following[1] in ("+=", ".=") or (following[1] == "<<" and self.language == "ruby" and chain in self.names)
@@ -362,12 +363,14 @@ class Scanner(Importer):
                 value = self.value(*a)
                 words = [*words, *(value if isinstance(value, list) else [value])]
             if chain.rpartition(".")[2].startswith(("execv", "execl", "spawnv", "spawnl", "posix_spawn")):
-                words = special.exec_words(words, chain)
+                words = exec_words(words, chain)
             self.argv(words, chain)
         elif action == "eval":
             code = self.value(*positional[-1]) if chain == "Function" and positional else first
             self.evaluated(self.text(code), chain)
         elif action == "named":
+            from guardhook.analysis import inline_special as special
+
             special.named(self, chain, positional)
         elif action in ("delete", "delete-tree", "rmdir"):
             flags = (
@@ -389,7 +392,7 @@ class Scanner(Importer):
         elif action == "write":
             nothing = chain.endswith("truncate") and len(positional) > 1 and self._source(positional[1]) == "0"
             more = ("inline", "truncate", "empty") if nothing else ("inline", "truncate")
-            special.filled(self, call.change("write", self.text(first), more).text)
+            self.filled(call.change("write", self.text(first), more).text)
         elif action == "open":
             self.opened(chain, positional, keywords, first)
         elif action == "read":
@@ -400,7 +403,7 @@ class Scanner(Importer):
                 if self.language != "perl" and not (self.language == "ruby" and len(positional) > 1)
                 else self.value(*positional[-1])
             )
-            call.change(action, self.text(target), special.mode(self, positional) | {"inline"})
+            call.change(action, self.text(target), mode_flags_of(self, positional) | {"inline"})
         elif action in ("move", "copy"):
             self.moved(action, positional)
         elif action in ("connect", "upload"):
@@ -474,7 +477,7 @@ class Scanner(Importer):
             self.shell(Val(path.text[1:]), chain)
         elif any(c in mode for c in "wax+>"):
             more = {"inline"} | ({"append"} if "a" in mode or ">>" in mode else {"truncate"})
-            special.filled(self, self.call.change("write", path, more).text)
+            self.filled(self.call.change("write", path, more).text)
         elif path.text.startswith(("http://", "https://")):
             self.connected("connect", chain, positional, keywords, first)
         else:
@@ -522,7 +525,7 @@ class Scanner(Importer):
             taint |= self.text(self.value(a[0] + (2 if self.keyword(a) else 0), a[1])).taint
         host = host_of(url.text) if url.text != HOLE else ""
         if "connect" in chain and not url.text.startswith("http"):
-            host = special.address(self, positional)
+            host = self.address(positional)
         if chain.endswith(("urlretrieve", "getstore", "download.file")) and len(positional) > 1:
             place = self.call.change("write", self.text(self.value(*positional[1])), ("inline", "download", "truncate"))
             self.call.walker.files[place.text] = Val(HOLE, frozenset(("network",)), url.shown)

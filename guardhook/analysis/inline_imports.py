@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from guardhook.analysis.inline_tokens import Value
 from guardhook.analysis.inline_values import Folder
+from guardhook.analysis.nodes import HOLE
 from guardhook.analysis.tokens import ID, STR
-from guardhook.analysis.values import UNKNOWN, concat
+from guardhook.analysis.values import UNKNOWN, Val, concat
 
 # What `from module import *` brings along, as far as it matters.
 _STARRED = {
@@ -14,6 +15,7 @@ _STARRED = {
     "shutil": ("rmtree", "move", "copy", "copyfile", "copytree", "chown"),
 }  # fmt: skip
 
+_BROUGHT = frozenset(("network", "decoded"))
 _SERIALISERS = frozenset(("stringify", "dumps", "dict", "str", "repr", "entries", "assign", "encode", "urlencode", "inspect"))  # fmt: skip
 
 
@@ -134,3 +136,34 @@ class Importer(Folder):
         while i > 1 and toks[i - 1][1] in (".", "{", "...", "*"):
             i -= 1
         return i > 1 and toks[i - 1][1] == "(" and toks[i - 2][1] in _SERIALISERS
+
+    def filled(self, path: str) -> None:
+        """A file that a program writes which also fetches or decodes something: that is what it holds."""
+        taint = self.taint(0, len(self.toks)) & _BROUGHT
+        if taint and path and HOLE not in path:
+            self.call.walker.files[path] = Val(HOLE, frozenset(taint), "code that fetches or decodes")
+
+    def address(self, positional: list[tuple[int, int]]) -> str:
+        """The host among the arguments of a connection: the first string."""
+        for begin, end in positional:
+            for k in range(begin, end):
+                if self.toks[k][0] == STR:
+                    return self.toks[k][1]
+        return ""
+
+
+def exec_words(words: list[Val], chain: str) -> list[Val]:
+    """os.execv(path, [argv0, …]), execlp(file, argv0, …), spawn*(mode, file, …)."""
+    if "spawn" in chain and not chain.endswith("posix_spawn"):
+        words = words[1:]
+    return [words[0], *words[2:]] if len(words) > 1 else words
+
+
+def mode_flags_of(scanner: Folder, positional: list[tuple[int, int]]) -> set[str]:
+    from guardhook.analysis.programs.files import mode_flags
+
+    for a in positional:
+        text = scanner.text(scanner.value(*a)).text.lower().removeprefix("0o").removeprefix("0")
+        if text.isdecimal() and 2 <= len(text) <= 4:
+            return mode_flags(text)
+    return set()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from guardhook.analysis.nodes import HOLE
 from guardhook.analysis.tokens import ID, OP, STR
 from guardhook.analysis.values import Val
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from guardhook.analysis.inline import Scanner
-
-_BROUGHT = frozenset(("network", "decoded"))
 
 
 def named(scanner: Scanner, chain: str, args: list[tuple[int, int]]) -> None:
@@ -51,36 +48,3 @@ def module_table(scanner: Scanner, j: int) -> int:
             scanner.perform(action, target, scanner.split(k + 1, scanner.close(k)), j)
         return k + 1
     return j
-
-
-def filled(scanner: Scanner, path: str) -> None:
-    """A file that a program writes which also fetches or decodes something: that is what it holds."""
-    taint = scanner.taint(0, len(scanner.toks)) & _BROUGHT
-    if taint and path and HOLE not in path:
-        scanner.call.walker.files[path] = Val(HOLE, frozenset(taint), "code that fetches or decodes")
-
-
-def address(scanner: Scanner, positional: list[tuple[int, int]]) -> str:
-    """The host among the arguments of a connection: the first string."""
-    for begin, end in positional:
-        for k in range(begin, end):
-            if scanner.toks[k][0] == STR:
-                return scanner.toks[k][1]
-    return ""
-
-
-def exec_words(words: list[Val], chain: str) -> list[Val]:
-    """os.execv(path, [argv0, …]), execlp(file, argv0, …), spawn*(mode, file, …)."""
-    if "spawn" in chain and not chain.endswith("posix_spawn"):
-        words = words[1:]
-    return [words[0], *words[2:]] if len(words) > 1 else words
-
-
-def mode(scanner: Scanner, positional: list[tuple[int, int]]) -> set[str]:
-    from guardhook.analysis.programs.files import mode_flags
-
-    for a in positional:
-        text = scanner.text(scanner.value(*a)).text.lower().removeprefix("0o").removeprefix("0")
-        if text.isdecimal() and 2 <= len(text) <= 4:
-            return mode_flags(text)
-    return set()

@@ -6,7 +6,7 @@ from __future__ import annotations
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,@%+- \n;|&")
 
 # Commands of git that only look.
-_GIT = frozenset((
+LOOKING = frozenset((
     "status", "log", "diff", "show", "blame", "annotate", "grep", "ls-files", "ls-tree", "rev-parse", "rev-list", "describe", "shortlog", "cat-file", "name-rev", "for-each-ref", "show-ref",
     "merge-base", "count-objects", "check-ignore", "check-attr", "var", "version", "help", "whatchanged", "range-diff", "cherry", "diff-tree", "diff-index", "diff-files", "show-branch", "fsck", "--version",
 ))  # fmt: skip
@@ -33,7 +33,7 @@ def quick(command: str, triggers: frozenset[str]) -> bool:
         return False
     for line in lowered.split("\n"):
         first = line.split(None, 2)[:2]
-        if first and first[0] == "git" and len(first) > 1 and first[1] not in _GIT:
+        if first and first[0] == "git" and len(first) > 1 and first[1] not in LOOKING:
             return False  # an alias, most likely
         if first and ("/" in first[0] or "=" in first[0] or "." in first[0] or first[0][0] == "%"):
             return False

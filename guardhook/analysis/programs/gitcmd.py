@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from guardhook.analysis.call import Call, options
 from guardhook.analysis.nodes import HOLE
-from guardhook.analysis.programs import gitalias, gitrare
+from guardhook.analysis.programs import gitrare
 from guardhook.analysis.programs.gittables import ENDINGS, GLOBAL_VALUED, KNOWN, PROGRAM_KEYS, VALUED
+from guardhook.analysis.quick import LOOKING
 from guardhook.analysis.values import UNKNOWN, Val
 
 TYPE_CHECKING = False
@@ -19,8 +20,11 @@ def git(call: Call) -> Val:
     state = call.state
     flags: set[str] = set()
     aliases: dict[str, Val] = {}
-    for given in gitalias.environment(call):
-        _config_value(call, given, flags, aliases)
+    if "GIT_CONFIG_COUNT" in call.env or "GIT_CONFIG_COUNT" in state.vars:
+        from guardhook.analysis.programs import gitalias
+
+        for given in gitalias.environment(call):
+            _config_value(call, given, flags, aliases)
     if call.name.startswith("git-"):
         args = [Val(call.name[4:]), *args]
     while args and args[0].text.startswith("-"):
@@ -112,10 +116,19 @@ def _config_value(call: Call, given: Val, flags: set[str], aliases: dict[str, Va
         flags.add("insecure")
 
 
+def _alias(call: Call, verb: str) -> Val | None:
+    """The text behind a word that is no command of git's own."""
+    if verb in _SUBCOMMANDS or verb in LOOKING:
+        return None
+    from guardhook.analysis.programs import gitalias
+
+    return gitalias.find(call, verb)
+
+
 def _subcommand(call: Call, args: list[Val], flags: set[str], aliases: dict[str, Val], depth: int) -> Val:
     verb = args[0].text
     rest = args[1:]
-    text = (aliases.get(verb) or gitalias.find(call, verb)) if depth < 4 else None
+    text = (aliases.get(verb) or _alias(call, verb)) if depth < 4 else None
     if text is not None:
         if text.text.startswith("!"):
             from guardhook.analysis.command import quote
