@@ -54,7 +54,7 @@ def catch_up(
 
     progress(done, total) is called after each batch, in bytes. keys: look at the files of these sessions only, whatever others have. Raises sqlite3.Error (nothing of the failed batch is kept), Corrupt, OSError.
     """
-    _carry(connection, journal_dir)
+    _carry(connection, journal_dir, keys)
     work, total = _work(connection, journal_dir) if keys is None else (list(keys), 0)
     done = lines = sessions = 0
     gone: set[str] = set()  # traces whose files no longer tell of them
@@ -103,12 +103,13 @@ def _begin(connection: sqlite3.Connection) -> None:
             before = now
 
 
-def _carry(connection: sqlite3.Connection, journal_dir: str) -> None:
+def _carry(connection: sqlite3.Connection, journal_dir: str, keys: Sequence[str] | None) -> None:
     """Where other sessions were rewritten than a place belongs to, the place holds in the new generation as well."""
     now = generation.current(journal_dir)
-    for (old,) in connection.execute(
-        "SELECT DISTINCT generation FROM cursors WHERE generation <> ?", (now,)
-    ).fetchall():
+    outdated = "SELECT DISTINCT generation FROM cursors WHERE generation <> ?1"
+    if keys is not None:  # asked for often, while one session goes on
+        outdated += " AND source IN (SELECT id FROM sources WHERE key IN (SELECT value FROM json_each(?2)))"
+    for (old,) in connection.execute(outdated, (now, *([] if keys is None else [_json(keys)]))).fetchall():
         renewed = generation.renewed(journal_dir, old, now) if isinstance(old, int) else None
         if renewed is None:
             continue
@@ -116,8 +117,12 @@ def _carry(connection: sqlite3.Connection, journal_dir: str) -> None:
             connection.execute(
                 "UPDATE cursors SET generation = ? WHERE generation = ? AND source NOT IN"
                 " (SELECT id FROM sources WHERE key IN (SELECT value FROM json_each(?)))",
-                (now, old, msgspec.json.encode(sorted(renewed)).decode()),
+                (now, old, _json(sorted(renewed))),
             )
+
+
+def _json(names: Sequence[str]) -> str:
+    return msgspec.json.encode(list(names)).decode()
 
 
 def _freed(connection: sqlite3.Connection, gone: set[str]) -> list[str]:

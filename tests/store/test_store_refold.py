@@ -144,3 +144,19 @@ def test_lines_that_were_another_file_s_count_when_that_one_is_gone(journal: Jou
     (journal.base / "traces.db").unlink()
     with journal.open() as store:
         assert everything(store) == kept
+
+
+def test_following_one_session_while_another_is_rewritten(journal: Journal) -> None:
+    from guardhook.store.watch import Follower
+
+    with journal.open() as store:
+        follower = Follower(store, store.get(SESSION), root(journal))
+        assert [s.step.step_number for s in follower.look()] == [1]
+        store.connection.execute("UPDATE agent_trace_steps SET name = 'marked'")
+        generation.Rewriting(root(journal)).of(key(OTHER))
+        rewrite(journal, OTHER)
+        journal.add(event("pre_tool", tool="Bash", given={"command": "new"}, call="2"))
+        assert [s.step.step_number for s in follower.look()] == [2]
+        assert [s.name for s in store.steps(follower.trace)] == ["marked", "Bash"]
+    assert anew(journal) == sorted([SESSION, OTHER])  # SESSION has a new step
+    assert commands(journal)[OTHER] == {"command": "id"}
