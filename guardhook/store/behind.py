@@ -26,6 +26,8 @@ def data_files(journal_dir: str, *, packed: bool = False) -> Iterator[tuple[str,
         try:
             with os.scandir(f"{journal_dir}/{name}") as found:
                 for file in found:
+                    if not file.name.isprintable():  # none of ours, and perhaps no text: `journal verify` tells of it
+                        continue
                     if file.name.endswith(SUFFIX):
                         if file.is_file(follow_symlinks=False):
                             yield name, file.name[: -len(SUFFIX)], file.stat(follow_symlinks=False)

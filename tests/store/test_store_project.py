@@ -225,6 +225,19 @@ def test_a_file_that_is_gone_takes_its_trace_along(journal: Journal) -> None:
         assert store.connection.execute("SELECT COUNT(*) FROM agent_trace_steps").fetchone() == (1,)
 
 
+def test_files_with_names_that_are_no_text_hide_nothing(journal: Journal) -> None:
+    calls(journal, "a")
+    folder = os.fsencode(journal.path().parent)
+    for name in (b"\xff.jsonl", b"\xed\xa0\x80.jsonl.gz", b"a\nb.jsonl"):
+        with open(folder + b"/" + name, "wb") as file:
+            file.write(journal.path().read_bytes())
+    assert len(journal.steps()) == 1
+    with journal.open() as store:
+        assert store.traces().total == 1 and not store.problems()
+    calls(journal, "b")
+    assert len(journal.steps()) == 2
+
+
 def test_a_session_over_two_days_is_one_trace(journal: Journal) -> None:
     calls(journal, "a")
     second = journal.path(day="2026-12-24")
