@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 SENSITIVE = frozenset(("secret", "env-secret", "environment"))
 _LOCAL = frozenset(("localhost", "127.0.0.1", "0.0.0.0", "::1", "[::1]", "host.docker.internal"))
+# With these, programs take any number of slashes, of either kind, for two.
+_LENIENT = frozenset(("http", "https", "ws", "wss", "ftp"))
 _METADATA = frozenset(
     ("169.254.169.254", "metadata.google.internal", "metadata", "100.100.100.200", "fd00:ec2::254", "169.254.170.2")
 )
@@ -26,9 +28,14 @@ _DROPS = (
 
 def host_of(url: str) -> str:
     """The host of a URL or of `host[:port][/path]`, lower case; holes are shown as `…`."""
-    _, scheme, rest = url.partition("://")
-    if not scheme:
-        rest = url
+    url = url.strip().replace("\\", "/")
+    scheme, colon, rest = url.partition(":")
+    if colon and scheme.lower() in _LENIENT:
+        rest = rest.lstrip("/")
+    elif not rest.startswith("//"):
+        rest = url.lstrip("/") if url.startswith("//") else url
+    else:
+        rest = rest[2:]
     rest = rest.replace(CLASS, "[").split("/")[0].split("?")[0].split("#")[0].replace("\\", "/").split("/")[0]
     rest = rest.rpartition("@")[2]
     rest = rest.partition(":")[0] if not rest.startswith("[") else rest.partition("]")[0].lstrip("[")
@@ -38,9 +45,10 @@ def host_of(url: str) -> str:
 def host_flags(host: str, url: str = "") -> set[str]:
     """local, private, ip, metadata, drop, onion, unknown-host."""
     flags: set[str] = set()
+    host = _dotted(host) or host
     if host in _LOCAL or host.endswith((".localhost", ".local", ".internal.test")) or host.startswith("127."):
         flags.add("local")
-    if host in _METADATA or _as_number(host) == "169.254.169.254":
+    if host in _METADATA:
         flags.add("metadata")
     octets = host.split(".")
     if len(octets) == 4 and all(o.isdecimal() for o in octets):
@@ -59,14 +67,28 @@ def host_flags(host: str, url: str = "") -> set[str]:
     return flags
 
 
-def _as_number(host: str) -> str:
-    """A host written as one number, dotted."""
+def _dotted(host: str) -> str:
+    """An IPv4 address in any spelling that inet_aton takes, as four decimal numbers; "" for anything else.
+
+    One to four numbers, each decimal, octal (0…) or hexadecimal (0x…), of which the last one fills what is left; and the form that
+    IPv6 has for it.
+    """
+    if host.startswith("::ffff:"):
+        host = host[7:]
+        high, colon, low = host.partition(":")
+        if colon:
+            host = f"0x{high.zfill(4)}{low.zfill(4)}" if len(high) <= 4 and len(low) <= 4 else ""
+    if not host[:1].isdigit() or not host.isascii() or len(host) > 50:
+        return ""
+    parts = host.split(".")
     try:
-        number = int(host, 0) if host[:1].isdigit() and "." not in host else None
+        numbers = [int(p, 16 if p[:2] == "0x" else 8 if p[:1] == "0" and len(p) > 1 else 10) for p in parts]
     except ValueError:
         return ""
-    if number is None or not 0 <= number < 2**32:
+    *first, last = numbers
+    if len(numbers) > 4 or any(n > 255 for n in first) or last >= 256 ** (5 - len(numbers)):
         return ""
+    number = last + sum(n << 8 * (3 - place) for place, n in enumerate(first))
     return ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
 
 
