@@ -93,6 +93,31 @@ METAS = records.Decoder(Meta)
 LAUNCHES = records.Decoder(Launch)
 
 
+class _Said(msgspec.Struct):
+    type: str = ""
+    message: dict[str, msgspec.Raw] | None = None
+    session_id: msgspec.Raw | None = None  # streams have it, transcripts don't
+
+
+_sayings = msgspec.json.Decoder(_Said)
+
+
+def said(raw: bytes) -> bool:
+    """Whether a line is a user's or an assistant's record, be there nothing in it but the message."""
+    if b'"content"' not in raw:
+        return False
+    try:
+        record = _sayings.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return (
+        record.type in TYPES
+        and record.message is not None
+        and "content" in record.message
+        and record.session_id is None
+    )
+
+
 def turns(record: Record) -> list[str]:
     """What a user's record says that somebody may have typed, without blank texts."""
     if record.type == "attachment":

@@ -22,6 +22,7 @@ from guardhook.intake.claude_records import (
     Meta,
     Record,
     Used,
+    said,
     turns,
 )
 from guardhook.intake.claude_sides import TOOLS, Sides, files_beside
@@ -47,6 +48,8 @@ def detect(path: str, head: bytes) -> bool:
             continue
         if b'"parentUuid"' in raw and (b'"isSidechain"' in raw or (b'"sessionId"' in raw and b'"message"' in raw)):
             return _PARTS.match(raw, max(0, raw.find(b'"message"'))) is None  # Qwen Code has similar records
+        if said(raw):
+            return True
         if b'"sessionId"' not in raw:
             continue
         if any(word in raw for word in (b'"queue-operation"', b'"last-prompt"', b'"atis-latch"', b'"file-history-snapshot"', b'"permission-mode"')):  # fmt: skip

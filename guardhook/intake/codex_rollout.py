@@ -40,6 +40,7 @@ from guardhook.store.recorded import structured
 NAME = "codex-rollout"
 VERSION = "1"
 _KINDS = re.compile(rb'"(?:record_)?type"\s*:\s*"(?:session_meta|response_item|event_msg|turn_context|compacted)"')
+_BARE = re.compile(rb'(?m)^\{\s*"type"\s*:\s*"(?:function_call|custom_tool_call|local_shell_call)(?:_output)?"')
 _OLDEST = re.compile(rb'^\{"id"\s*:\s*"[^"]+"\s*,\s*"timestamp"\s*:\s*"[^"]+"\s*,\s*"(?:instructions|git)"')
 _RAN_MOST = 1_000
 
@@ -48,7 +49,7 @@ def detect(path: str, head: bytes) -> bool:
     """Records that name a kind of theirs, the bare head of old ones, or the one document of the first clients."""
     if b'"projectHash"' in head[:2048]:
         return False
-    if _KINDS.search(head[:16_384]) is not None or _OLDEST.match(head) is not None:
+    if _KINDS.search(head[:16_384]) is not None or _OLDEST.match(head) is not None or _BARE.search(head) is not None:
         return True
     return DOCUMENT.match(head) is not None and b'"instructions"' in head
 

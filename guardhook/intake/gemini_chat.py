@@ -7,6 +7,7 @@ back: what they did stays in the trace, marked `rewound`, but is neither prompt 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator, Iterator
 from hashlib import sha256
 
@@ -17,15 +18,16 @@ from guardhook.intake.imports import Counts, Event, Identity, Run
 
 NAME = "gemini-chat"
 VERSION = "1"
+_ANSWER = re.compile(rb'"id"\s*:\s*"[^"]*"\s*,\s*(?:"timestamp"\s*:\s*"[^"]*"\s*,\s*)?"type"\s*:\s*"gemini"')
 # What the client says of a call that a person did not let run; of those that it gave up for another reason it says something else.
 _SAID_NO = ("[Operation Cancelled] Reason: User denied execution", "[Operation Cancelled] User denied execution")
 _BLOCKED = ("Tool execution blocked", "Tool execution denied")
 
 
 def detect(path: str, head: bytes) -> bool:
-    """A head with session and project, which every form of these files begins with."""
+    """A head with session and project, which every form of these files begins with, or answers of this client's."""
     begin = head[:4096]
-    return b'"projectHash"' in begin and b'"sessionId"' in begin
+    return (b'"projectHash"' in begin and b'"sessionId"' in begin) or _ANSWER.search(head) is not None
 
 
 def files(path: str) -> list[str]:

@@ -84,7 +84,7 @@ _metas = records.Decoder(_Meta)
 def detect(path: str, head: bytes) -> bool:
     """Records with a uuid and a session whose messages have parts."""
     for raw in head.split(b"\n")[:20]:
-        if b'"sessionId"' in raw and b'"parentUuid"' in raw and b'"message"' in raw:
+        if b'"sessionId"' in raw and b'"message"' in raw:
             return _PARTS.match(raw, raw.index(b'"message"')) is not None
     return False
 

@@ -174,6 +174,27 @@ def test_why_a_file_is_of_no_use_is_told(rig: Rig, data: bytes, why: str) -> Non
     assert ran.status == 1 and ran.file["status"] == "unknown" and why in ran.file["error"]
 
 
+@pytest.mark.parametrize(
+    ("format", "record"),
+    [
+        ("claude-transcript", {"type": "user", "message": {"role": "user", "content": "go"}}),
+        ("claude-transcript", {"message": {"content": [{"type": "text", "text": "hi"}]}, "type": "assistant", "sessionId": "s"}),
+        ("claude-transcript", {"type": "user", "uuid": "u", "message": {"content": [{"type": "text", "text": '{"parts": [1]}'}]}}),
+        ("codex-rollout", {"type": "function_call", "name": "shell", "call_id": "c1", "arguments": "{}"}),
+        ("codex-rollout", {"record_type": "response_item", "item": {"type": "message", "role": "user", "content": "go"}}),
+        ("gemini-chat", {"id": "1", "type": "gemini", "content": "hi"}),
+        ("qwen-chat", {"uuid": "u", "sessionId": "s", "type": "user", "message": {"role": "user", "parts": [{"text": "go"}]}}),
+        (None, {"type": "user", "session_id": "s", "message": {"role": "user", "content": "go"}}),  # a stream's
+        (None, {"type": "assistant", "message": "text"}),
+        (None, {"role": "user", "content": "go"}),
+        (None, {"text": '{"type": "function_call", "id": "1", "type": "gemini"}'}),
+    ],
+)  # fmt: skip
+def test_a_format_is_known_by_a_single_record_of_it(rig: Rig, format: str | None, record: object) -> None:
+    ran = rig.import_(rig.write("x.jsonl", record))
+    assert ran.file["format"] == format and ran.file["status"] == ("imported" if format else "unknown"), ran
+
+
 def test_logs_that_codex_has_compressed_are_told_of(rig: Rig) -> None:
     rig.write("s.jsonl", *talk("hi"))
     (rig.files / "rollout-x.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd")
