@@ -217,6 +217,17 @@ def said_of(output: object) -> str:
     return flatten(output)
 
 
+def _code(value: object) -> float | None:
+    """An exit status: a number, or text of one."""
+    if (
+        isinstance(value, str)
+        and value.strip().removeprefix("-").isascii()
+        and value.strip().removeprefix("-").isdigit()
+    ):
+        value = int(value[:9])
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
 def failure(output: object) -> str | None:
     """Why a call failed, by what its output is; never by what a command printed."""
     said = flatten(output)
@@ -230,8 +241,8 @@ def failure(output: object) -> str | None:
         return None
     inner = found.get("metadata")
     for holder in (inner if isinstance(inner, dict) else {}, found):
-        code = holder.get("exit_code")
-        if isinstance(code, (int, float)) and not isinstance(code, bool):
+        code = _code(holder.get("exit_code"))
+        if code is not None:
             return f"exited with code {code:g}" if code else None
     if found.get("success") in (False, "false"):
         told = found.get("output") if found.get("output") is not None else found.get("content")

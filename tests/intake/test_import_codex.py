@@ -181,6 +181,8 @@ def test_a_command_to_which_a_person_said_no(rig: Rig) -> None:
         ('{"exit_code": 0, "output": "fine"}', None),
         ('{"metadata": {"exit_code": 3}, "output": "x"}', "exited with code 3"),
         ({"exit_code": 1}, "exited with code 1"),
+        ({"exit_code": "2"}, "exited with code 2"),
+        ({"exit_code": "0", "error": "x"}, None),
         ('{"success": "false", "output": "why"}', "why"),
         ({"success": False}, "tool reported failure"),
         ({"success": False, "content": [{"type": "input_text", "text": "why"}]}, "why"),
