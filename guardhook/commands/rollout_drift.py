@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from guardhook.store import Store
 
 _SHOWN = 20
+_SKIPPED = 3  # runs that are named which could not be looked at
 
 
 @click.command("drift")
@@ -67,8 +68,10 @@ def command(name: str | None, since: str | None, strict: bool, as_json: bool, di
                 _print(one)
             if since is not None:
                 click.echo(f"{len(found)} runs, {sum(not d.clean for d in found)} of them drifted.")
-            for text in skipped:
+            for text in skipped[:_SKIPPED]:
                 say(f"guardhook: {text}")
+            if len(skipped) > _SKIPPED:
+                say(f"guardhook: {len(skipped) - _SKIPPED:,} more runs were left out; --json names all")
     if not all(d.clean for d in found):
         raise SystemExit(3)
 

@@ -20,6 +20,7 @@ from guardhook.commands import main
 from guardhook.core.folders import explicit
 from guardhook.rollout.drift import compare
 from guardhook.rollout.load import Event, load
+from guardhook.store import Appender
 
 Events = list[tuple[str, dict[str, Any]]]
 NO_LS = '[[policy]]\nname = "no-ls"\naction = "ACTION"\nreason = "r"\nmatch = { program = "frobnicate" }\n'
@@ -341,3 +342,14 @@ def test_a_run_of_more_events_than_a_rollout_may_have_is_refused_before_it_is_ju
     assert result.exit_code == 1 and "more than the 20 events" in result.stderr and "line" not in result.stderr
     result = run("simulate", SESSION, data=journal.base)
     assert result.exit_code == 1 and "--by turn" in result.stderr and "line 21" not in result.stderr
+
+
+def test_many_runs_that_no_hook_told_of_are_counted_not_listed(journal: Journal) -> None:
+    for number in range(5):
+        lines: list[tuple[str, dict[str, object]]] = [("trace.start", {"agent_name": "bot"}), ("trace.end", {})]
+        Appender(journal.folders).put(f"told-{number}", lines, opens=True)
+    result = run("drift", "--since", "9999d", data=journal.base)
+    assert result.exit_code == 0 and "0 runs, 0 of them drifted" in result.stdout
+    said = result.stderr.splitlines()
+    assert len(said) == 4 and "2 more runs were left out" in said[-1]
+    assert len(json.loads(run("drift", "--since", "9999d", "--json", data=journal.base).stdout)["skipped"]) == 5
