@@ -30,12 +30,12 @@ def command(trace_id: str, as_json: bool, directory: str | None) -> None:
             if step.chosen is None:
                 continue
             confidence = "" if step.confidence is None else f" ({step.confidence:.0%} sure)"
-            click.echo(f"   chose {one_line(step.chosen, width - 25)}{confidence}")
+            click.echo(f"   chose {one_line(step.chosen, max(8, width - 25))}{confidence}")
             if step.rationale:
-                click.echo(f"   because {one_line(step.rationale, width - 11)}")
+                click.echo(f"   because {one_line(step.rationale, max(8, width - 11))}")
             others = [o for o in map(_option, step.decision.options if step.decision else []) if o and o != step.chosen]
             if others:
-                click.echo(f"   {paint.dim('instead of')} {one_line(', '.join(others), width - 14)}")
+                click.echo(f"   {paint.dim('instead of')} {one_line(', '.join(others), max(8, width - 14))}")
         if empty:
             click.echo("No decisions in this trace.")
 

@@ -55,7 +55,8 @@ def _panel(found: dict[str, Any]) -> None:
     for agent in found["by_agent"]:
         bad = agent["failed_or_timeout"]
         rest = f" ({bad} failed or timed out)" if bad else ""
-        click.echo(f"{one_line(agent['agent_name'], 40)}: {agent['count']}{rest}")
+        said = f": {agent['count']}{rest}"
+        click.echo(one_line(agent["agent_name"], max(8, min(40, width - len(said)))) + said)
 
 
 def _problems(store: Store) -> None:

@@ -18,7 +18,7 @@ def command(trace_id: str, number: int, as_json: bool, directory: str | None) ->
     """Explain a step by what came before: its cause, its parent, or the last decision."""
     from guardhook.views import shapes
     from guardhook.views.chain import chain
-    from guardhook.views.text import one_line
+    from guardhook.views.text import cells, one_line
     from guardhook.views.timeline import LABELS
 
     with reading.opened(directory, as_json) as store:
@@ -31,12 +31,12 @@ def command(trace_id: str, number: int, as_json: bool, directory: str | None) ->
         for index, (step, link) in enumerate(found):
             icon, label = LABELS.get(step.step_type, ("?", step.step_type))
             before = "" if index == 0 else f"⟵ {link.replace('_', ' ')}: "
-            click.echo(
-                f"{paint.dim(before)}#{step.step_number} {icon} {label} {paint.bold(one_line(step.name, max(20, width - 45)))}"
-            )
+            head = f"{before}#{step.step_number} {icon} {label} "
+            name = one_line(step.name, max(8, width - cells(head)))
+            click.echo(f"{paint.dim(before)}{head[len(before) :]}{paint.bold(name)}")
             if step.chosen is not None:
-                click.echo(f"   chose {one_line(step.chosen, width - 9)}")
+                click.echo(f"   chose {one_line(step.chosen, max(8, width - 9))}")
                 if step.rationale:
-                    click.echo(f"   because {one_line(step.rationale, width - 11)}")
+                    click.echo(f"   because {one_line(step.rationale, max(8, width - 11))}")
             if step.error is not None:
-                click.echo(f"   {paint.red('error')} {one_line(step.error, width - 9)}")
+                click.echo(f"   {paint.red('error')} {one_line(step.error, max(8, width - 9))}")

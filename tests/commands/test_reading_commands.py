@@ -20,6 +20,7 @@ from guardhook.commands import main, reading
 from guardhook.core.folders import explicit
 from guardhook.journal import line, write
 from guardhook.store import Appender, TraceRecorder
+from guardhook.views.text import cells
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HOSTILE = "a\x1b[31mred\x07\r\nnext\x9b2J\u202eevil\x7f"
@@ -129,6 +130,28 @@ def test_list_for_people(data: Path) -> None:
     assert re.search(r"trc_01234567  agent  ✔ COMPLETED +1 +1m 1s +1,500  just now", result.stdout)
     assert "⚠ abandoned?" in result.stdout
     assert "no trace matches" in run(data, "list", "--agent", "nobody").stderr
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_lines_with_long_names_fit_the_terminal(data: Path, columns: int) -> None:
+    long = "漢字テスト" * 20
+    more = {
+        "decision": {"chosen": long, "rationale": long, "options": [{"option": long}, {"option": "x"}]},
+        "error": long,
+    }
+    put(data, "trc_a", step(1, name=long, **more), step(2, name=long, caused_by_step=1), agent_name=long)
+    for words in (
+        ["why", "trc_a", "--step", "2"],
+        ["decisions", "trc_a"],
+        ["stats"],
+        ["show", "trc_a"],
+        ["show", "trc_a", "--tree"],
+        ["list"],
+    ):
+        result = run(data, *words, env={"COLUMNS": str(columns)})
+        assert result.exit_code == 0
+        assert all(cells(text) <= columns for text in result.stdout.splitlines()), words
+        assert "漢" in result.stdout
 
 
 @pytest.mark.parametrize(
