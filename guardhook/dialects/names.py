@@ -50,6 +50,10 @@ OPERATIONS = frozenset((
     "str_replace_editor", "str_replace_based_edit_tool", "file_editor", "developer__text_editor", "fs_write", "fs_read",
     "editor", "str-replace-editor",
 ))  # fmt: skip
+# Those of them that read as well.
+VIEWERS = frozenset((
+    "str_replace_editor", "str_replace_based_edit_tool", "file_editor", "developer__text_editor", "fs_read",
+))  # fmt: skip
 PATCHES = frozenset(("apply_patch", "applypatch"))
 DELETES = frozenset(("delete", "delete_file", "remove-files"))
 

@@ -40,7 +40,9 @@ _ADDRESS_CHARS = 4096
 _SCHEME_CHARS = 32
 _NAME_CHARS = 4096
 _SOURCE_KEYS = ("source", "src", "from", "old_path", "oldPath", "source_path", "sourcePath")
+_WRITTEN_TO = frozenset(("output", "out", "dest", "destination", "save", "target", "to"))
 _TARGET_KEYS = ("destination", "dest", "dst", "to", "new_path", "newPath", "destination_path", "target", "targetPath")
+_KNOWN_KEYS = frozenset((*_PATH_KEYS, *_CONTENT_KEYS, *_SOURCE_KEYS, *_TARGET_KEYS))
 
 
 def fill(event: Event) -> None:
@@ -269,7 +271,7 @@ def _directory(event: Event, given: dict[str, object]) -> None:
             return
         if obeyed is None or key in obeyed:
             believed.add(value)
-        path = value.removeprefix("file://")
+        path = local(value)
         if path in (event.cwd, "."):
             path = ""
         changes[path] = None
@@ -311,8 +313,8 @@ def _file(event: Event, lower: str) -> None:
     if not event.files:
         for key, value in given.items():
             # A path under a name that this table does not know yet.
-            if isinstance(value, str) and value and ("path" in key.lower() or "file" in key.lower()):
-                event.files.append(FileTarget(op, value, _content(given)))
+            if isinstance(value, str) and value and key not in _CONTENT_KEYS and _names_path(key):
+                event.files.append(FileTarget(op, local(value), _content(given)))
     if not event.files:
         event.undecidable = "a file tool was called without a path"
 
@@ -324,6 +326,8 @@ def _operation(event: Event, given: dict[str, object], lower: str) -> None:
         return
     operation = command.strip().lower()
     if operation in ("view", "read", "line", "directory", "search"):
+        if lower not in names.VIEWERS:
+            return  # a tool that only writes is told this by nobody but the agent
         event.kind = "file_read"
     elif operation in ("create", "write"):
         event.kind = "file_write"
@@ -379,14 +383,42 @@ def _gather(given: dict[str, object], op: str, found: dict[tuple[str, str | None
                 found.setdefault((item, None), FileTarget(op, item))
 
 
+def local(text: str) -> str:
+    """The path that a `file:` address names (RFC 8089, any spelling of it), and every other text as it is."""
+    if text[:5].lower() != "file:":
+        return text
+    path = text[5:]
+    if path.startswith("//"):
+        host, slash, rest = path[2:].partition("/")
+        # `file://~/x` and `file://x` are no addresses of this machine, and meant as paths all the same.
+        path = slash + rest if host.lower() in ("", "localhost") else path[2:]
+    if "%" not in path:
+        return path
+    first, *rest_of_it = path.encode("utf-8", "surrogatepass").split(b"%")
+    pieces = [first]
+    for piece in rest_of_it:
+        code = piece[:2].lower()
+        known = len(code) == 2 and not code.strip(b"0123456789abcdef")
+        pieces.append(bytes((int(code, 16),)) + piece[2:] if known else b"%" + piece)
+    return b"".join(pieces).decode("utf-8", "replace")
+
+
+def _names_path(key: str) -> bool:
+    """Whether the name of a key that is in no table says that a path is in it."""
+    lower = key.lower().replace("profile", "")
+    return "path" in lower or "file" in lower
+
+
 def _paths(given: dict[str, object]) -> list[str]:
     found: dict[str, None] = {}
     for key in _PATH_KEYS:
         value = given.get(key)
         for one in value if isinstance(value, list) else (value,):
             if isinstance(one, str) and one:
-                found[one.removeprefix("file://")] = None
-    return list(found)
+                found[local(one)] = None
+                if one[0].isspace() or one[-1].isspace():  # some clients trim, others don't
+                    found[local(one.strip())] = None
+    return [path for path in found if path]
 
 
 # --- the rest --------------------------------------------------------------------------------------------------
@@ -444,7 +476,7 @@ def _urls(event: Event, given: dict[str, object]) -> None:
             if not isinstance(address, str) or not address:
                 continue
             if address[:5].lower() == "file:":
-                event.files.append(FileTarget("read", address[5:].removeprefix("//")))
+                event.files.append(FileTarget("read", local(address)))
             else:
                 found[address] = None
     event.urls.extend(found)
@@ -453,6 +485,9 @@ def _urls(event: Event, given: dict[str, object]) -> None:
 def _open(event: Event) -> None:
     """MCP tools, sub-agents and tools that nobody knows: what their input names under the usual keys."""
     given = event.input
+    if event.kind == "mcp" and given is not None and not isinstance(given, dict):
+        event.undecidable = "the arguments of an MCP tool are not an object"
+        return
     if event.kind == "mcp" and isinstance(given, dict):
         inner = given.get("arguments", given.get("mcp_tool_arguments", given.get("tool_input")))
         if isinstance(inner, str):
@@ -498,3 +533,12 @@ def _named(event: Event, given: object) -> None:
         event.files.extend(FileTarget("read", p) for k in _SOURCE_KEYS if (p := _str(given.get(k))))
         event.files.extend(FileTarget("write", p) for k in _TARGET_KEYS if (p := _str(given.get(k))))
     _collect(event, given, op)
+    for key, value in given.items():
+        if (
+            isinstance(value, str)
+            and key not in _KNOWN_KEYS
+            and _names_path(key)
+            and ("/" in value or value[:1] == "~")
+        ):
+            written = op == "read" and names.words(key) & _WRITTEN_TO
+            event.files.append(FileTarget("write" if written else op, local(value), _content(given)))

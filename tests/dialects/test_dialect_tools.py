@@ -401,6 +401,9 @@ def test_a_file_address_is_a_file() -> None:
         ("mcp__x__analyse", {"path": "/a", "content": "x"}, [FileTarget("write", "/a", "x")]),
         ("brand_new_remove_tool", {"file_path": "/a"}, [FileTarget("delete", "/a")]),
         ("mcp__fs__manage", {"action": "delete", "path": "/a"}, [FileTarget("delete", "/a")]),
+        ("mcp__git__status", {"repo_path": "/a", "profile": "x/y", "full_name": "o/r"}, [FileTarget("read", "/a")]),
+        ("mcp__browser__screenshot", {"output_path": "/a/b.png", "savePath": "~/c"}, [FileTarget("write", "/a/b.png"), FileTarget("write", "~/c")]),
+        ("mcp__x__put", {"local_file": "/a", "content": "t"}, [FileTarget("write", "/a", "t")]),
         ("mcp__fs__manage", {"operation": "writeFile", "path": "/a"}, [FileTarget("write", "/a")]),
         ("mcp__fs__manage", {"op": "rename", "source": "/a", "destination": "/b"}, [FileTarget("move_from", "/a"), FileTarget("move_to", "/b")]),
         ("mcp__fs__batch", {"operations": [{"op": "remove", "path": "/a"}, {"op": "stat", "path": "/b"}]}, [FileTarget("delete", "/a"), FileTarget("read", "/b")]),
@@ -514,3 +517,46 @@ def test_a_name_of_a_million_characters_is_undecidable() -> None:
         event = filled(name, {"command": "ls"})
         assert event.undecidable and (event.kind, event.commands) == ("other", [])
     assert filled("mcp__" + "s" * 200 + "__" + "t" * 200, {"command": "ls"}).commands == ["ls"]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("file:///a/b", "/a/b"), ("FILE:///a/b", "/a/b"), ("file:/a/b", "/a/b"), ("file://localhost/a/b", "/a/b"), ("file:a", "a"),
+        ("file:///a%20b/%2Essh", "/a b/.ssh"), ("file:///%C3%A4%zz%2", "/ä%zz%2"), ("file://~/x", "~/x"), ("/a%20b", "/a%20b"), ("a", "a"),
+        ("files/x", "files/x"), ("file://host/x", "host/x"),
+    ],
+)  # fmt: skip
+def test_every_spelling_of_a_file_address_is_its_path(text: str, path: str) -> None:
+    assert tools.local(text) == path
+    assert filled("Write", {"file_path": text, "content": "c"}).files == [FileTarget("write", path, "c")]
+    assert filled("WebFetch", {"url": text}).files == (
+        [FileTarget("read", path)] if text[:5].lower() == "file:" else []
+    )
+
+
+def test_a_path_with_blanks_around_it_is_both() -> None:
+    files = filled("Write", {"file_path": " /a\n", "content": "c"}).files
+    assert files == [FileTarget("write", " /a\n", "c"), FileTarget("write", "/a", "c")]
+
+
+@pytest.mark.parametrize("tool", ["create", "Write", "editor", "fs_write", "developer__text_editor"])
+def test_the_text_of_a_file_is_no_path(tool: str) -> None:
+    """`file_text` has `file` in its name, so it stood in for a path that could not be read."""
+    event = filled(tool, {"path": {"path": "/a"}, "file_text": "hello"})
+    assert event.files == [] and event.undecidable
+
+
+@pytest.mark.parametrize("tool", ["editor", "fs_write", "str-replace-editor"])
+def test_a_tool_that_only_writes_is_not_talked_into_reading(tool: str) -> None:
+    for decoy in ({"command": "view"}, {"mode": "read"}, {"command": "READ "}):
+        event = filled(tool, {"path": "/a", "new_text": "n", **decoy})
+        assert event.kind in ("file_edit", "file_write") and [f.op for f in event.files] in (["edit"], ["write"])
+    assert filled("file_editor", {"path": "/a", "command": "view"}).kind == "file_read"
+
+
+@pytest.mark.parametrize("given", [[{"path": "/a"}], '"{}"', "[]", 7, True, '"x"'])
+def test_arguments_of_an_mcp_tool_that_are_no_object_are_undecidable(given: object) -> None:
+    assert filled("mcp__fs__write", given).undecidable
+    for fine in (None, {}, "{}", ""):
+        assert filled("mcp__fs__write", fine).undecidable is None
