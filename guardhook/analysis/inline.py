@@ -250,6 +250,7 @@ class Scanner(Importer):
             chain = self.toks[args[0][0]][1]
             args = args[1:]
         action = self.action(chain)
+        self.serviced(chain.rpartition(".")[2], args)
         if action:
             self.perform(action, chain, args, i)
         elif "." in chain:

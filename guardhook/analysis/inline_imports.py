@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from guardhook.analysis import inline_tables as tables
 from guardhook.analysis.inline_tokens import Value
 from guardhook.analysis.inline_values import Folder
 from guardhook.analysis.nodes import HOLE
@@ -41,6 +42,13 @@ class Importer(Folder):
                 module += "." + self.toks[k + 1][1]
                 k += 2
             self.aliases[self.toks[i][1]] = module
+
+    def serviced(self, method: str, args: list[tuple[int, int]]) -> None:
+        """Methods of a database's or a provider's client."""
+        if method in tables.STATEMENTS or method.startswith(("delete_", "terminate_")):
+            from guardhook.analysis import inline_special as special
+
+            special.service(self, method, args)
 
     def unpacked(self, i: int) -> None:
         """`const { execSync: run, rm } = require('m')`: each name stands for a function of the module."""

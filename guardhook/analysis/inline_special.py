@@ -8,6 +8,7 @@ from guardhook.analysis.values import Val
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from guardhook.analysis.inline import Scanner
+    from guardhook.analysis.inline_values import Folder
 
 
 def named(scanner: Scanner, chain: str, args: list[tuple[int, int]]) -> None:
@@ -48,3 +49,19 @@ def module_table(scanner: Scanner, j: int) -> int:
             scanner.perform(action, target, scanner.split(k + 1, scanner.close(k)), j)
         return k + 1
     return j
+
+
+_SQL = ("drop", "truncate", "delete", "update", "alter", "grant", "create", "copy")
+
+
+def service(scanner: Folder, method: str, args: list[tuple[int, int]]) -> None:
+    """`cursor.execute('DROP …')`, `client.delete_bucket(…)` of a cloud provider's library."""
+    if method.startswith(("delete_", "terminate_")):
+        if {"boto3", "botocore", "google", "azure"} & {a.partition(".")[0] for a in scanner.aliases.values()}:
+            scanner.call.emit("cloud", ("delete", "inline"), detail=method)
+        return
+    text = scanner.text(scanner.value(*args[0])).text if args else ""
+    if text.split(None, 1)[:1] and text.split(None, 1)[0].lower() in _SQL:
+        from guardhook.analysis.programs.databases import statements
+
+        statements(scanner.call.walker, text, scanner.call.name, None)

@@ -182,3 +182,7 @@ LISTING = frozenset(
         "find",
     )
 )
+# Methods by which database libraries take a statement.
+STATEMENTS = frozenset(
+    ("execute", "executescript", "executemany", "query", "raw", "queryRaw", "executeRaw", "exec_sql")
+)

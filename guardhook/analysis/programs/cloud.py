@@ -25,7 +25,7 @@ _ROWS: dict[str, tuple[Row, ...]] = {
     "ansible-playbook": (), "ansible": (), "vagrant": (("destroy", "cloud", ("iac", "destroy", "vm")),), "packer": (("build", "cloud", ("iac", "apply")),), "nomad": (("job stop", "cloud", ("delete",)), ("stop", "cloud", ("delete",)), ("namespace delete", "cloud", ("delete",)), ("system gc", "cloud", ("delete",)), ("node drain", "cloud", ("write",))), "consul": (("kv delete", "cloud", ("delete",)), ("force-leave|leave", "cloud", ("delete",))),
     "vault": (("kv delete|destroy|metadata", "cloud", ("delete", "secrets")), ("delete", "cloud", ("delete", "secrets")), ("secrets disable", "cloud", ("delete", "secrets")), ("auth disable", "cloud", ("delete", "secrets")), ("policy delete", "cloud", ("delete", "secrets")), ("operator seal", "cloud", ("write", "secrets")), ("token revoke", "cloud", ("delete", "secrets")), ("lease revoke", "cloud", ("delete", "secrets")), ("read|kv get", "read", ("credential",)), ("kv get", "read", ("credential",))),
     "heroku": (("apps:destroy|apps:delete|destroy", "cloud", ("destroy", "delete")), ("pg:reset", "database", ("drop", "heroku")), ("addons:destroy", "cloud", ("destroy", "delete")), ("config:unset|domains:remove|pipelines:destroy|releases:rollback|ps:stop|ps:kill|pg:kill|pg:killall", "cloud", ("delete",)), ("config", "read", ("credential",)), ("config:get", "read", ("credential",)), ("config:set|ps:scale|ps:restart|maintenance:on", "cloud", ("write",)), ("pg:copy|pg:push|pg:restore|pg:backups:restore", "database", ("restore", "heroku"))),
-    "flyctl": (("apps destroy", "cloud", ("destroy", "delete")), ("destroy", "cloud", ("destroy", "delete")), ("volumes destroy|delete", "cloud", ("destroy", "delete")), ("machine|machines destroy|remove|kill", "cloud", ("destroy", "delete")), ("postgres detach", "cloud", ("delete",)), ("secrets unset", "cloud", ("delete",)), ("deploy", "cloud", ("apply",))),
+    "flyctl": (("secrets set|unset|import", "cloud", ("write",)), ("apps destroy", "cloud", ("destroy", "delete")), ("destroy", "cloud", ("destroy", "delete")), ("volumes destroy|delete", "cloud", ("destroy", "delete")), ("machine|machines destroy|remove|kill", "cloud", ("destroy", "delete")), ("postgres detach", "cloud", ("delete",)), ("secrets unset", "cloud", ("delete",)), ("deploy", "cloud", ("apply",))),
     "vercel": (("remove|rm", "cloud", ("destroy", "delete")), ("project rm|remove", "cloud", ("destroy", "delete")), ("domains rm", "cloud", ("delete",)), ("env rm", "cloud", ("delete",)), ("dns rm", "cloud", ("delete",)), ("env pull", "cloud", ("read",)), ("deploy|--prod", "cloud", ("apply",)), ("alias rm", "cloud", ("delete",)), ("blob del", "cloud", ("delete",))),
     "netlify": (("sites:delete", "cloud", ("destroy", "delete")), ("env:unset", "cloud", ("delete",)), ("deploy", "cloud", ("apply",)), ("blobs:delete", "cloud", ("delete",))), "firebase": (("firestore:delete|database:remove", "database", ("drop", "firebase")), ("projects:delete|hosting:disable|functions:delete|apps:delete", "cloud", ("destroy", "delete")), ("deploy", "cloud", ("apply",)), ("auth:import", "cloud", ("write",))),
     "wrangler": (("delete", "cloud", ("destroy", "delete")), ("kv:namespace|kv:key|kv:bulk delete", "cloud", ("delete",)), ("kv namespace|key|bulk delete", "cloud", ("delete",)), ("r2 bucket|object delete", "cloud", ("delete",)), ("d1 delete", "database", ("drop", "d1")), ("d1 execute", "database", ("execute", "d1")), ("pages project|deployment delete", "cloud", ("delete",)), ("secret delete", "cloud", ("delete",)), ("deploy|publish", "cloud", ("apply",)), ("queues delete", "cloud", ("delete",))),
@@ -92,7 +92,9 @@ def _provider(call: Call) -> Val:
         "firewall-rules" in words and "create" in words
     ):
         flags.add("opens-network")
-    destroying = next((v for v in verbs if v in _DESTROYING or v.split("-")[0] in _DESTROYING), "")
+    destroying = next(
+        (v for v in verbs if v in _DESTROYING or v.removeprefix("batch-").split("-")[0] in _DESTROYING), ""
+    )
     changing = next((v for v in verbs if v in _CHANGING or v.split("-")[0] in _CHANGING), "")
     if is_dry(call):
         flags.add("dry-run")
@@ -221,6 +223,16 @@ def _rows(call: Call) -> Val:
         words = [w for w in words if w not in ("run", "run-all", "--")]
         if "run-all" in texts or "--all" in texts:
             texts.add("-auto-approve")
+    if call.name == "heroku" and words[:1] in (["run"], ["run:detached"]):
+        keep, call.walker.inside = call.walker.inside, "remote"
+        try:
+            return call.run(opts.rest[1:], "heroku run", state=call.state.fork())
+        finally:
+            call.walker.inside = keep
+    if call.name == "heroku" and words[:1] == ["pg:psql"]:
+        from guardhook.analysis.programs.databases import statements
+
+        statements(call.walker, (opts.value("-c", "--command") or Val("")).text, "heroku", call)
     if call.name == "vercel" and not words and "--prod" in texts:
         words = ["deploy"]
     row = first(_ROWS.get("terraform" if call.name == "terragrunt" else call.name, ()), words)

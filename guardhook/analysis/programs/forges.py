@@ -73,6 +73,10 @@ def _gh(call: Call) -> Val:
             git="gh-pr",
             detail="merges a pull request",
         )
+    elif pair == ("repo", "create") and "--public" in call.texts():
+        call.emit("publish", ("repository",), detail="makes a public repository")
+    elif pair in (("ssh-key", "add"), ("gpg-key", "add"), ("repo", "deploy-key")):
+        call.emit("git", ("remote-change", "key"), git=f"gh-{pair[0]}", detail=" ".join(operands[:3]))
     elif pair in (("release", "create"), ("release", "upload")):
         call.emit("publish", ("release",), detail="publishes a release")
     elif pair == ("auth", "token"):
@@ -91,6 +95,8 @@ def _gh(call: Call) -> Val:
         method = opts.value("-X", "--method")
         if method is not None and method.text.upper() == "DELETE":
             call.emit("git", ("remote-delete", "api", "loses-remote"), git="gh-api", detail=" ".join(operands[:3]))
+        elif method is not None and any(w in " ".join(operands[1:2]) for w in ("/collaborators", "/hooks", "/keys")):
+            call.emit("git", ("remote-change", "api"), git="gh-api", detail=" ".join(operands[:3]))
         return Val(HOLE, frozenset(("network",)), "gh api " + " ".join(operands[1:2]))
     elif pair == ("gist", "view"):
         return Val(HOLE, frozenset(("network",)), "a gist")

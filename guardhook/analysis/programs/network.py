@@ -476,7 +476,12 @@ def _scp(call: Call) -> Val:
             call.emit("connect", host_flags(host) | {"scp"}, host=host)
     if target is not None:
         place = call.change("write", target, ("download",))
-        call.walker.files[place.text] = Val(HOLE, frozenset(("network",)), operands[0].shown)
+        fetched = Val(HOLE, frozenset(("network",)), operands[0].shown)
+        call.walker.files[place.text] = fetched
+        if target.text in (".", "..") or target.text.endswith("/") or call.walker.facts.is_dir(place.text):
+            for value in operands:
+                name = value.text.rpartition(":")[2].rstrip("/").rpartition("/")[2]
+                call.walker.files[place.text.rstrip("/") + "/" + name] = fetched
     if call.stdin is not None:
         for line in call.stdin.text.split("\n"):
             if line.startswith(("put ", "mput ")):
@@ -510,7 +515,23 @@ def _sshpass(call: Call) -> Val:
     return call.run(opts.rest, "sshpass") if opts.rest else UNKNOWN
 
 
+def _pssh(call: Call) -> Val:
+    """A command on many machines."""
+    opts = options(call.args, short="hHlptoewgfIxum", long=("--hosts", "--host", "--user", "--par"), permute=False)
+    call.emit("connect", ("ssh", "command"), host="…")
+    rest = opts.rest if opts.has("-h", "-H", "-w", "-g", "-m", "--hosts", "--host") else opts.rest[1:]
+    if rest:
+        keep, call.walker.inside = call.walker.inside, "remote"
+        try:
+            call.code(joined(rest), "remote", call.name, state=call.state.fork())
+        finally:
+            call.walker.inside = keep
+    return UNKNOWN
+
+
 def _tunnel(call: Call) -> Val:
+    if call.name == "tailscale" and not {"up", "serve", "funnel"} & set(call.texts()[:1]):
+        return UNKNOWN
     call.emit(
         "connect", ("tunnel", "upload"), host=call.name, detail="makes a local port or file reachable from outside"
     )
@@ -566,6 +587,6 @@ HANDLERS: dict[str, Handler] = {
     "": _other, "ssh-copy-id": _copy_id, "curl": _curl, "curlie": _curl, "wget": _wget, "wget2": _wget, "axel": _aria, "aria2c": _aria, "fetch": _aria, "http": _httpie, "https": _httpie, "httpie": _httpie, "xh": _httpie,
     **dict.fromkeys(("nc", "ncat", "netcat", "nc.openbsd", "nc.traditional"), _netcat), "socat": _socat, "telnet": _telnet, "websocat": _telnet,
     **dict.fromkeys(("dig", "nslookup", "host", "drill", "ping", "ping6", "traceroute"), _names),
-    "ssh": _ssh, "autossh": _ssh, "mosh": _ssh, "rsh": _ssh, "rexec": _ssh, "scp": _scp, "sftp": _scp, "ftp": _ftp, "lftp": _ftp, "tftp": _ftp, "sshpass": _sshpass, **dict.fromkeys(("ngrok", "localtunnel", "lt", "bore", "frpc", "chisel", "cloudflared"), _tunnel),
+    "ssh": _ssh, "autossh": _ssh, "mosh": _ssh, "rsh": _ssh, "rexec": _ssh, "scp": _scp, "sftp": _scp, "ftp": _ftp, "lftp": _ftp, "tftp": _ftp, "sshpass": _sshpass, **dict.fromkeys(("ngrok", "localtunnel", "lt", "bore", "frpc", "chisel", "cloudflared", "tailscale"), _tunnel), **dict.fromkeys(("pssh", "parallel-ssh", "pdsh", "dsh", "clush"), _pssh),
     "nmap": _scan, "masscan": _scan, **dict.fromkeys(("lynx", "w3m", "links", "elinks"), _browser), "certutil": _certutil, "bitsadmin": _certutil,
 }  # fmt: skip

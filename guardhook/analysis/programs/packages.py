@@ -207,6 +207,7 @@ def _configured(call: Call, words: list[str]) -> None:
         call.name in ("npm", "pnpm", "yarn") and words[:1] == ["set"]
     ):
         rest = " ".join(words[2:]) if words[0] == "config" else " ".join(words[1:])
+        rest = rest.replace("npmRegistryServer", "registry")
         if (
             ("registry" in rest and "npmjs.org" not in rest and "yarnpkg.com" not in rest)
             or "index-url" in rest

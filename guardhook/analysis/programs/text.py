@@ -193,7 +193,8 @@ def _openssl(call: Call) -> Val:
     target = opts.value("-out")
     if verb == "s_client":
         host = (opts.value("-connect") or EMPTY).text.rpartition(":")[0]
-        call.emit("connect", ("upload", "raw") if call.stdin is not None else ("raw",), host=host)
+        sent = call.stdin is not None and bool(call.stdin.text or call.stdin.taint)
+        call.emit("connect", ("upload", "raw") if sent else ("raw",), host=host)
         if call.stdin is not None and call.stdin.taint & {"secret", "env-secret", "environment"}:
             call.emit("secret_flow", ("network",), host=host, detail=f"{call.stdin.origin} to {host}")
         return Val(HOLE, frozenset(("network",)), host)

@@ -34,6 +34,8 @@ def _sync(call: Call) -> Val:
     verb = operands[0].text if operands else ""
     host = next((host_of(t) for t in texts if "://" in t), call.name)
     flags = {"storage"}
+    if verb in ("iam", "acl", "defacl") and {"ch", "set"} & {o.text for o in operands[1:2]}:
+        call.emit("privilege", ("cloud-iam",), detail=" ".join(call.argv)[:120])
     if (
         verb in ("rm", "rb", "del", "delete", "purge", "deletefile", "rmdirs", "cleanup", "rmdir")
         or ("sync" in verb and any(t.startswith("--delete") for t in texts))
