@@ -131,7 +131,7 @@ _WORDS = {
 def _tell(result: Result, dry_run: bool, many: bool) -> None:
     """One file, for a person."""
     from guardhook.intake.import_run import EMPTY, EXISTS, FAILED, UNCHANGED, UNKNOWN
-    from guardhook.views.text import count, one_line
+    from guardhook.views.text import one_line
 
     path = one_line(result.path)
     if result.status in (FAILED, UNKNOWN):
@@ -147,13 +147,19 @@ def _tell(result: Result, dry_run: bool, many: bool) -> None:
     else:
         done = {"imported": "would be imported", "replaced": "would be replaced"} if dry_run else {}
         for run in result.runs:
-            tokens = "" if run.tokens is None else f", {count(run.tokens)} tokens"
-            click.echo(f"{run.trace_id}  {done.get(run.status, run.status)}: {count(run.steps)} steps{tokens}  {path}")
+            tokens = "" if run.tokens is None else f", {_many(run.tokens, 'token')}"
+            click.echo(
+                f"{run.trace_id}  {done.get(run.status, run.status)}: {_many(run.steps, 'step')}{tokens}  {path}"
+            )
             if run.hooks is not None:
                 click.echo(f"  hooks recorded the same session as {run.hooks}; both stay, with the session id in common")  # fmt: skip
     _records(result, many)
     for note in result.notes:
         click.echo(f"  {one_line(note)}")
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _records(result: Result, many: bool) -> None:
@@ -163,7 +169,7 @@ def _records(result: Result, many: bool) -> None:
     if counts is None or not counts.read:
         return
     if not many:
-        parts = [f"{count(counts.read)} records: {count(counts.imported)} used, {count(counts.skipped)} without content for a trace"]  # fmt: skip
+        parts = [f"{_many(counts.read, 'record')}: {count(counts.imported)} used, {count(counts.skipped)} without content for a trace"]  # fmt: skip
         parts += [f"{count(counts.duplicates)} of them repeated"] if counts.duplicates else []
         parts += [f"{count(counts.malformed)} malformed"] if counts.malformed else []
         parts += [f"{count(counts.mended)} with fields of a wrong type"] if counts.mended else []

@@ -195,6 +195,12 @@ def test_a_format_is_known_by_a_single_record_of_it(rig: Rig, format: str | None
     assert ran.file["format"] == format and ran.file["status"] == ("imported" if format else "unknown"), ran
 
 
+@pytest.mark.parametrize(("words", "told"), [(["a"], "imported: 1 step  "), (["a", "b"], "imported: 2 steps  ")])
+def test_a_person_is_told_what_was_made_of_a_file(rig: Rig, words: list[str], told: str) -> None:
+    ran = rig.run("import", rig.write("a.jsonl", *talk(*words)))
+    assert told in ran.stdout and f"  {len(words) + 1} records: {len(words) + 1} used" in ran.stdout
+
+
 def test_logs_that_codex_has_compressed_are_told_of(rig: Rig) -> None:
     rig.write("s.jsonl", *talk("hi"))
     (rig.files / "rollout-x.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd")
