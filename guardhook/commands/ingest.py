@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
@@ -94,7 +95,23 @@ def _finish(report: Report, dry_run: bool, as_json: bool, name: str, broken: str
     with reading.heard():
         _tell(report, dry_run, as_json, name, broken, failed)
     if failed:
+        if not report.traces and not as_json:
+            _other_kind(name)
         raise SystemExit(1)
+
+
+def _other_kind(name: str) -> None:
+    """Says so when a file of which nothing could be used is a harness's session log."""
+    from guardhook.intake import detect, records
+
+    with contextlib.suppress(OSError, ValueError):
+        fd = records.open_file(os.path.expanduser(name))
+        try:
+            known = detect.find(name, fd)
+        finally:
+            os.close(fd)
+        if known is not None:
+            say(f"  it looks like a session log ({known.NAME}): guardhook import {name}")
 
 
 def _tell(report: Report, dry_run: bool, as_json: bool, name: str, broken: str | None, failed: bool) -> None:

@@ -165,7 +165,10 @@ def test_a_file_that_fails_while_it_is_read_does_not_stop_the_others(rig: Rig, m
 
 @pytest.mark.parametrize(
     ("data", "why"),
-    [(b"", "an empty file"), (b"\x28\xb5\x2f\xfd\x00", "zstd -dc"), (b"\x1f\x8b\x08", "gzip -dc"), ("{}".encode("utf-16"), "UTF-16"), (b"x", "not a format")],
+    [(b"", "an empty file"), (b"\x28\xb5\x2f\xfd\x00", "zstd -dc"), (b"\x1f\x8b\x08", "gzip -dc"), ("{}".encode("utf-16"), "UTF-16"), (b"x", "not a format"),
+     (b'{"type": "trace_start", "agent_name": "x"}', "--format native"), (b'{"type":"thread.started","thread_id":"x"}', "--format codex-exec"),
+     (b'{"type":"system","subtype":"init","session_id":"s"}', "--format claude-stream"), (b'{"type":"init","session_id":"s"}', "--format gemini-stream"),
+     (b'[{"agent_name": "x"}]', "guardhook ingest")],
 )  # fmt: skip
 def test_why_a_file_is_of_no_use_is_told(rig: Rig, data: bytes, why: str) -> None:
     path = rig.files / "x.jsonl"

@@ -230,6 +230,19 @@ def test_nothing_usable_is_a_failure(data: Path, content: str | bytes, message: 
     assert result.exit_code == 1 and message in result.stderr and not data.exists()
 
 
+def test_a_session_log_is_told_from_traces(data: Path) -> None:
+    log = {
+        "type": "user",
+        "uuid": "u",
+        "parentUuid": None,
+        "sessionId": "s",
+        "message": {"role": "user", "content": "go"},
+    }
+    result = ingest(data, [log], lines=True)
+    assert result.exit_code == 1 and "guardhook import" in result.stderr
+    assert "guardhook import" not in ingest(data, [log, trace()], lines=True).stderr
+
+
 def test_files_that_are_none(data: Path, tmp_path: Path) -> None:
     for path, code in ((str(tmp_path / "no"), 1), (str(tmp_path), 1), ("", 2), ("a\0b", 1)):
         result = CliRunner().invoke(main, ["ingest", path, "--dir", str(data)])
