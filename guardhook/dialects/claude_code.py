@@ -63,6 +63,8 @@ def _version(agent: str) -> str | None:
 
 def answer(event: Event, verdict: Verdict) -> Answer:
     native = event.native_event
+    if native == "SessionStart" and verdict.action == "warn" and verdict.mode != "observe":
+        return Answer(0, shared.json_line({"systemMessage": shared.warn_text(verdict)}))
     shape = _BLOCKS.get(native)
     if shape is None and event.event == "pre_tool":
         # An event that this version doesn't know, with a call in it. A reply with a name that the client doesn't accept
@@ -128,6 +130,7 @@ def limits() -> shared.Limits:
             ("PreToolUse", "deny", "permissionDecision deny + stderr + exit 2", "call not run, model told", both),
             ("PreToolUse", "ask", "permissionDecision ask, exit 0", "dialog in every mode; refused with -p", both),
             ("PreToolUse", "warn", "systemMessage, exit 0", "call runs, user told", both),
+            ("SessionStart", "warn", "systemMessage, exit 0", "session goes on, user told", both),
             ("PreToolUse", "allow", "nothing", "the client's own rules decide", both),
             ("PermissionRequest", "deny", "decision.behavior deny + stderr + exit 2", "refused, user not asked", both),
             ("PermissionRequest", "ask", "nothing", "the user is asked; refused with -p", both),

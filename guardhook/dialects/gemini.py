@@ -39,10 +39,10 @@ def read(payload: Payload, env: Env, event_arg: str | None) -> Event:
 
 
 def answer(event: Event, verdict: Verdict) -> Answer:
+    if verdict.action == "warn" and verdict.mode != "observe" and event.native_event in ("BeforeTool", "SessionStart"):
+        return Answer(0, shared.json_line({"systemMessage": shared.warn_text(verdict)}))
     if event.native_event not in _BLOCKS and event.event != "pre_tool":
         return SILENT
-    if verdict.action == "warn" and verdict.mode != "observe" and event.native_event == "BeforeTool":
-        return Answer(0, shared.json_line({"systemMessage": shared.warn_text(verdict)}))
     if not shared.stops(verdict):
         return SILENT
     return _block(shared.block_reason(verdict))
@@ -72,6 +72,7 @@ def limits() -> shared.Limits:
             ("BeforeTool", "deny", "decision deny + stderr + exit 2", "call not run, model told", version),
             ("BeforeTool", "ask", "as deny", "an ask hangs headless and overrides the client's own denials", version),
             ("BeforeTool", "warn", "systemMessage, exit 0", "call runs, user told", version),
+            ("SessionStart", "warn", "systemMessage, exit 0", "session goes on, user told", version),
             ("BeforeTool", "allow", "nothing", "the client's own rules decide", version),
             ("BeforeAgent", "deny", "decision deny + stderr + exit 2", "turn blocked, no request", version),
             ("BeforeModel", "deny", "decision deny + stderr + exit 2", "turn blocked, no request", version),

@@ -186,7 +186,7 @@ class Hook:
         assert event is not None and self.folders is not None
         budget = limits.JOURNAL_LOCK_ENFORCING if self.enforce else limits.JOURNAL_LOCK_OBSERVING
         if self.verdict is None:
-            self.answer = self.silent()
+            self.answer = self.greeting() if event.event == "session_start" and self.enforce else self.silent()
         data = record.data_of(
             event,
             self.verdict,
@@ -251,6 +251,16 @@ class Hook:
         verdict = Verdict("allow")
         verdict.mode = "enforce" if self.enforce else "observe"
         return self.dialect.answer(self.event, verdict)  # type: ignore[attr-defined,no-any-return]
+
+    def greeting(self) -> Answer:
+        """Nothing, unless the harness was silent for long: then a person is told, in a dialect that has words for it."""
+        from guardhook.gate import silence
+
+        assert self.event is not None and self.folders is not None
+        text = silence.words(self.folders.journal, self.event.dialect, self.now / 1e9)
+        if text is None:
+            return self.silent()
+        return self.dialect.answer(self.event, Verdict("warn", text))  # type: ignore[attr-defined,no-any-return]
 
     def end(self, answer: Answer, unrecorded: Verdict | None = None) -> NoReturn:
         self.answering = True

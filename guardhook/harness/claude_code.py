@@ -34,6 +34,7 @@ TITLE = "Claude Code"
 # Judged: the events before something happens whose answer the client obeys. PreSkillShellCommand (2.1.330 on; older clients pass
 # over unknown names since 2.1.101) is the only event for a shell line inside a skill. ConfigChange keeps a session from
 # reloading settings without us. A prompt is judged only when a policy asks for it: blocking one erases what the person typed.
+# Told: nothing is judged, but the person at the client may be told something.
 # Watched: what tells how a call or a session went. Left out on purpose: PostToolBatch (the same results a second time),
 # MessageDisplay (one process per piece of streamed text), PostCompact (the conversation once more), InstructionsLoaded and
 # FileChanged (nothing an agent did); WorktreeCreate must never be registered, it replaces the client's own worktrees.
@@ -51,7 +52,7 @@ EVENTS: Mapping[str, str] = {
     "SubagentStop": "closing",
     "Stop": "closing",
     "StopFailure": "closing",
-    "SessionStart": "observed",
+    "SessionStart": "told",
     "SessionEnd": "closing",
     "PreCompact": "observed",
     "Notification": "observed",
@@ -94,7 +95,7 @@ def group(request: Request, event: str) -> dict[str, Any]:
     """The entry for one event: the exec form, so that no shell and no prefix variable of a project stands in between."""
     role = EVENTS[event]
     judged = role == "judged" or (role == "prompt" and request.prompts)
-    launcher, mode = request.launcher(judged=judged)
+    launcher, mode = request.launcher(judged=judged or role == "told")
     args = commandline.arguments(ID, launcher, mode, event)
     handler: dict[str, Any] = {"type": "command", "command": launcher, "args": args}
     if judged and request.mode == model.ENFORCE:

@@ -35,12 +35,13 @@ TITLE = "Gemini CLI"
 
 # BeforeTool is the one event that can stop a call. The model events (BeforeModel, AfterModel, BeforeToolSelection) carry the whole
 # conversation each time, AfterModel once per streamed piece; PreCompress fires before every turn, compression or not.
+# A session's start is not judged, but whoever is at the client may be told something then.
 EVENTS: Mapping[str, str] = {
     "BeforeTool": "judged",
     "BeforeAgent": "prompt",
     "AfterTool": "observed",
     "AfterAgent": "closing",
-    "SessionStart": "observed",
+    "SessionStart": "told",
     "SessionEnd": "closing",
     "Notification": "observed",
 }
@@ -97,7 +98,7 @@ def group(machine: Machine, request: Request, event: str, name: str) -> dict[str
     seconds = model.CLOSING_SECONDS if role == "closing" else model.OBSERVING_SECONDS
     if judged and request.mode == model.ENFORCE:
         seconds = int(limits.REGISTERED_ENFORCING)
-    launcher, mode = request.launcher(judged=judged)
+    launcher, mode = request.launcher(judged=judged or role == "told")
     handler: dict[str, Any] = {
         "type": "command",
         "name": name,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from collections.abc import Callable
 
 import pytest
@@ -246,3 +248,20 @@ def test_a_tool_that_the_model_repeats_is_stopped_each_time(guarded: Home) -> No
     call: Call = guarded.driver.call("shell", work / "GH-DENY.marker")
     result = run(guarded, word="GH-DENY", work=work, turns=[(call,), (call,), (call,)])
     assert not result.ran and result.told.count("GH-DENY files") == 3, result.story()
+
+
+@pytest.mark.dialects("claude-code", "gemini")
+def test_after_weeks_of_silence_a_session_begins_with_a_word_of_it(row: Pin, homes: Homes, product: Product) -> None:
+    """The client shows it to the person, never to the model, and goes on as ever."""
+    home = homes(row, "silent")
+    product.ensure_installed(home)
+    said = "nothing was recorded of this agent for 40 days"
+    first = run(home)
+    assert first.ran and said not in first.stdout + first.stderr, first.story()
+    for file in (product.data(home) / "journal").rglob("*.jsonl"):
+        os.utime(file, (time.time() - 40 * 86_400,) * 2)
+    second = run(home)
+    assert second.ran and second.rc == 0 and said in second.stdout + second.stderr, second.story()
+    assert said not in second.told
+    third = run(home, word="GH-DENY")
+    assert not third.ran and said not in third.stdout + third.stderr, third.story()

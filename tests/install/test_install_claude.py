@@ -86,7 +86,10 @@ def test_what_is_registered(person: Person) -> None:
         assert hooks[event] == [{"hooks": [expected]}]
     for event in set(hooks) - {"PreToolUse", "PermissionRequest", "PreSkillShellCommand", "ConfigChange"}:
         (handler,) = hooks[event][0]["hooks"]
-        assert handler["command"] == observe and "onFailure" not in handler and 0 < handler["timeout"] <= 5
+        assert handler["command"] == (
+            enforce if event == "SessionStart" else observe
+        )  # it may tell the person something
+        assert "onFailure" not in handler and 0 < handler["timeout"] <= 5
 
 
 def test_prompts_are_judged_only_when_a_policy_asks_for_it(person: Person) -> None:
@@ -230,7 +233,7 @@ def test_dry_run_shows_a_diff_and_touches_nothing(person: Person) -> None:
     out = person.install(D, dry_run=True)
     assert tree(person.base) == before
     added = [line for line in out.diff.splitlines() if line.startswith("+") and person.launcher(D) in line]
-    assert len(added) == 4
+    assert len(added) == 5
     person.install(D)
     installed = tree(person.base)
     out = person.uninstall(D, dry_run=True)

@@ -64,7 +64,8 @@ def test_shape(person: Person) -> None:
         names.add(handler["name"])
         judged = event == "BeforeTool"
         assert (group.get("sequential") is True) == judged
-        assert handler["command"] == f"{person.launcher(D, 'enforce' if judged else 'observe')} {event}"
+        spoken = judged or event == "SessionStart"  # where the person may be told something
+        assert handler["command"] == f"{person.launcher(D, 'enforce' if spoken else 'observe')} {event}"
         assert handler["timeout"] == 10000 if judged else 1000 <= handler["timeout"] <= 5000
         assert handler["env"] == {"BASH_ENV": "", "ENV": "", "SHLVL": "1", "LD_PRELOAD": ""}
         assert "matcher" not in group
