@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from guardhook.analysis.walk import Walker
 
 
+_STDIN = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 ECHOED = frozenset(("echoed",))
 WRAPPERS = 32  # programs that run programs that run programs …
 
@@ -137,6 +138,8 @@ class Call:
         place = self.place(value)
         classes, flags = self.walker.seen_as(place, self.walker.files.get(place.text))
         self.emit("read", flags=flags | frozenset(more), path=place.path, path_classes=classes)
+        if self.stdin is not None and place.text in _STDIN:
+            return self.stdin
         return self.walker.read_file(value, self.state, self.span, quiet=True)
 
     def script_text(self, path: str, language: str = "sh") -> str | None:

@@ -242,6 +242,10 @@ def script(call: Call, path: Val, args: list[Val], interpreter: str = "") -> Val
     if known is not None:
         walker.note_origin(known, call.span, "script")
         text: str | None = known.text if known.text.strip(HOLE + "\n ") else None
+        if text is None and HOLE in known.text and interpreter == "sh" and not known.taint and not _copied(known):
+            # Written in this command, with nobody knows what: the file on disk is another one by then.
+            call.emit("run_dynamic", ("script",), detail=f"{path.shown} holds what another command printed")
+            return UNKNOWN
     else:
         mark = walker.facts.marked.get(place.text)
         if mark:

@@ -59,10 +59,11 @@ def scan_text(walker: Walker, text: str, language: str, state: State) -> None:
 class Scanner(Importer):
     """One program text. `out` collects what it prints."""
 
-    __slots__ = ("kind", "out", "secret", "sent")
+    __slots__ = ("kind", "opened_for_writing", "out", "secret", "sent")
 
     def __init__(self, call: Call, language: str) -> None:
         super().__init__(call, language)
+        self.opened_for_writing = ""
         self.out: list[Val] = []
         self.kind = frozenset(("inline",))  # flags of a code that is more than is read
         self.secret = ""  # where secrets were read from
@@ -179,13 +180,6 @@ class Scanner(Importer):
                 return j
         return j
 
-    def handed_on(self, i: int) -> None:
-        """`fetch(…).then(eval)`: eval handed to somebody who calls it with what was fetched."""
-        if "network" in self.taint(max(0, i - SLICE), i):
-            self.call.emit("run_fetched", ("inline",), detail="what was fetched is evaluated")
-        else:
-            self.call.emit("run_dynamic", ("inline", "eval"), detail="eval of a text that isn't known")
-
     def bracketed(self, i: int) -> None:
         """`(Path.home() / 'x').read_text()`: a method of what the brackets come to."""
         toks = self.toks
@@ -251,6 +245,8 @@ class Scanner(Importer):
             args = args[1:]
         action = self.action(chain)
         self.serviced(chain.rpartition(".")[2], args)
+        if chain.rpartition(".")[2] == "write" and args and self.opened_for_writing:
+            self.holds(self.opened_for_writing, args[0], append=True)
         if action:
             self.perform(action, chain, args, i)
         elif "." in chain:
@@ -323,7 +319,9 @@ class Scanner(Importer):
             if args:
                 self.call.change("write", self.text(self.value(*args[0])))
         else:
-            self.call.change(kind, path, flags)
+            place = self.call.change(kind, path, flags)
+            if method == "write_text" and args:
+                self.holds(place.text, args[0])
 
     def perform(self, action: str, chain: str, args: list[tuple[int, int]], at: int) -> None:
         positional = [a for a in args if not self.keyword(a)]
@@ -393,7 +391,10 @@ class Scanner(Importer):
         elif action == "write":
             nothing = chain.endswith("truncate") and len(positional) > 1 and self._source(positional[1]) == "0"
             more = ("inline", "truncate", "empty") if nothing else ("inline", "truncate")
-            self.filled(call.change("write", self.text(first), more).text)
+            place = call.change("write", self.text(first), more)
+            self.filled(place.text)
+            if len(positional) > 1 and not nothing:
+                self.holds(place.text, positional[1], append="append" in chain.lower())
         elif action == "open":
             self.opened(chain, positional, keywords, first)
         elif action == "read":
@@ -437,9 +438,6 @@ class Scanner(Importer):
         """An argument as it is written."""
         return "".join(t[1] for t in self.toks[argument[0] : argument[1]])
 
-    def recursive(self, args: list[tuple[int, int]]) -> bool:
-        return any(self.toks[i][1] == "recursive" for a in args for i in range(a[0], min(a[1], a[0] + 40)))
-
     def moved(self, action: str, positional: list[tuple[int, int]]) -> None:
         if not positional:
             return
@@ -478,7 +476,8 @@ class Scanner(Importer):
             self.shell(Val(path.text[1:]), chain)
         elif any(c in mode for c in "wax+>"):
             more = {"inline"} | ({"append"} if "a" in mode or ">>" in mode else {"truncate"})
-            self.filled(self.call.change("write", path, more).text)
+            self.opened_for_writing = self.call.change("write", path, more).text
+            self.filled(self.opened_for_writing)
         elif path.text.startswith(("http://", "https://")):
             self.connected("connect", chain, positional, keywords, first)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guardhook.analysis import inline_tables as tables
 from guardhook.analysis.inline_tokens import Value
-from guardhook.analysis.inline_values import Folder
+from guardhook.analysis.inline_values import SLICE, Folder
 from guardhook.analysis.nodes import HOLE
 from guardhook.analysis.tokens import ID, STR
 from guardhook.analysis.values import UNKNOWN, Val, concat
@@ -144,6 +144,24 @@ class Importer(Folder):
         while i > 1 and toks[i - 1][1] in (".", "{", "...", "*"):
             i -= 1
         return i > 1 and toks[i - 1][1] == "(" and toks[i - 2][1] in _SERIALISERS
+
+    def handed_on(self, i: int) -> None:
+        """`fetch(…).then(eval)`: eval handed to somebody who calls it with what was fetched."""
+        if "network" in self.taint(max(0, i - SLICE), i):
+            self.call.emit("run_fetched", ("inline",), detail="what was fetched is evaluated")
+        else:
+            self.call.emit("run_dynamic", ("inline", "eval"), detail="eval of a text that isn't known")
+
+    def recursive(self, args: list[tuple[int, int]]) -> bool:
+        return any(self.toks[i][1] == "recursive" for a in args for i in range(a[0], min(a[1], a[0] + 40)))
+
+    def holds(self, path: str, argument: tuple[int, int], *, append: bool = False) -> None:
+        """A constant text that is written to a file."""
+        value = self.text(self.value(*argument))
+        if value.known and path and HOLE not in path:
+            before = self.call.walker.files.get(path)
+            fresh = not append or before is None or HOLE in before.text
+            self.call.walker.pour(path, Val(value.text, value.taint, value.origin), append=not fresh)
 
     def filled(self, path: str) -> None:
         """A file that a program writes which also fetches or decodes something: that is what it holds."""

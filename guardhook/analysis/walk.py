@@ -260,6 +260,9 @@ class Walker(Ground):
         assigned: list[tuple[str, Val | list[Val]]] = []
         target = state if not node.words else state.fork()
         for name, append, word in node.assignments:
+            if name[-1:] == "]" and ("$(" in name or "`" in name):
+                subscript = name.partition("[")[2][:-1]
+                self.run_text(f': "{subscript}"', state.fork(), None, self.span(node))
             value = self._assigned(name, append, word, target)
             assigned.append((name, value))
             if node.words:
