@@ -98,6 +98,9 @@ class Redactor:
     def _rewrite(self, place: read.SessionFile) -> File:
         with _folder(self._journal, place.day) as folder:
             if place.day != read.IMPORTS and _exists(folder, place.key + read.PACKED):
+                counted = self._count(place)
+                if not counted.changed:
+                    return counted
                 self._expanded(place)
             for last in (False,) * (_ATTEMPTS - 1) + (True,):
                 with _Copy(folder, place.key, self._wanted) as copy:

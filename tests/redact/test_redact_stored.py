@@ -331,6 +331,25 @@ def test_rollout_files_follow(machine: Machine, tmp_path: Path) -> None:
     assert SECRET not in file.read_text() and "[REDACTED:api_key]" in file.read_text()
 
 
+def test_compressed_files_in_which_nothing_is_found_stay_as_they_are(machine: Machine) -> None:
+    """They were unpacked one and all: a journal grew to the tenfold, and the store was made anew."""
+    from guardhook.journal import pack
+
+    for number in range(12):
+        machine.put(f"echo {number} " + "word " * 400)
+    held = write.Session(machine.journal, line.key("claude-code", "s-1"), "", "")
+    held.lock(float("inf"))
+    assert pack.compress(held, line.day(START))
+    held.close()
+    (packed,) = machine.base.rglob("*.gz")
+    before = packed.stat()
+    found = json.loads(machine.run("--all", "--json").stdout)
+    assert (found["files"], found["lines"], found["changed"]) == (0, 12, 0)
+    assert packed.stat() == before and read.generation(machine.journal) == 0
+    assert not list(machine.base.rglob("*.jsonl"))
+    machine.healthy()
+
+
 def test_compressed_files(machine: Machine) -> None:
     from guardhook.journal import pack
 
