@@ -46,6 +46,7 @@ def command(name: str | None, since: str | None, strict: bool, as_json: bool, di
         rollout = rollout_shared.from_file(name, as_json)
     found: list[Drift] = []
     skipped: list[str] = []
+    whole = True
     rollout_shared.tolerate()
     with reading.opened(directory, as_json) as store:
         try:
@@ -56,7 +57,7 @@ def command(name: str | None, since: str | None, strict: bool, as_json: bool, di
             if rollout is not None:
                 found.append(drift.of_rollout(folders, rollout, main, strict=strict))
             else:
-                _runs(store, folders, name, bound.since_us, main, strict, as_json, found, skipped)
+                whole = _runs(store, folders, name, bound.since_us, main, strict, as_json, found, skipped)
         except drift.DriftError as error:
             fail(str(error), code=1, as_json=as_json)
     with reading.heard():
@@ -74,20 +75,24 @@ def command(name: str | None, since: str | None, strict: bool, as_json: bool, di
                 say(f"guardhook: {len(skipped) - _SKIPPED:,} more runs were left out; --json names all")
     if not all(d.clean for d in found):
         raise SystemExit(3)
+    if not whole:
+        raise SystemExit(1)
 
 
 def _runs(
     store: Store, folders: Folders, name: str | None, since_us: int | None, main: Compiled, strict: bool, as_json: bool,
     found: list[Drift], skipped: list[str],
-) -> None:  # fmt: skip
+) -> bool:  # fmt: skip
+    """Measures the run of this name, or all of a while. Gives whether the journal could be read for all of them."""
     from guardhook.rollout import drift
     from guardhook.rollout.runs import find_in, list_in
-    from guardhook.store import instants
+    from guardhook.store import NotFound, StoreError, instants
 
     options = rollout_shared.options(rollout_shared.settings(folders, as_json), as_json)
     if name is not None:
         found.append(drift.measure(folders, find_in(store, name), main, options=options, strict=strict))
-        return
+        return True
+    whole = True
     since = None if since_us is None else instants.iso_ms(since_us)
     for ref in list_in(store, since=since, copies=False):
         if ref.dialect == drift.SCRIPT:  # not what anybody means by the runs of a while
@@ -96,6 +101,10 @@ def _runs(
             found.append(drift.measure(folders, ref, main, options=options, strict=strict))
         except drift.DriftError as error:
             skipped.append(str(error))
+        except StoreError as error:  # its file can't be read, or is gone
+            skipped.insert(0, f"{ref.run_id}: {error.message}")
+            whole = whole and isinstance(error, NotFound)
+    return whole
 
 
 def _print(found: Drift) -> None:

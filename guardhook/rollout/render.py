@@ -75,7 +75,7 @@ def lines_of(folders: Folders, ref: RunRef) -> Iterator[Raw]:
             if found:
                 return
     except (OSError, files.Unsafe) as error:
-        raise Unusable(f"{folders.journal}: {error}", folders.journal) from None
+        raise Unusable(f"{folders.journal}: {ref.key}: {error.strerror or error}", folders.journal) from None
 
 
 class Renderer:

@@ -18,6 +18,7 @@ from store_rig import SESSION, Journal, event
 
 from guardhook.commands import main
 from guardhook.core.folders import explicit
+from guardhook.journal import pack, write
 from guardhook.rollout.drift import compare
 from guardhook.rollout.load import Event, load
 from guardhook.store import Appender
@@ -353,3 +354,24 @@ def test_many_runs_that_no_hook_told_of_are_counted_not_listed(journal: Journal)
     said = result.stderr.splitlines()
     assert len(said) == 4 and "2 more runs were left out" in said[-1]
     assert len(json.loads(run("drift", "--since", "9999d", "--json", data=journal.base).stdout)["skipped"]) == 5
+
+
+def test_a_session_that_can_not_be_read_hides_no_other(journal: Journal) -> None:
+    journal.add(event("user_prompt", prompt="p"))
+    for number in range(30):
+        journal.add(event("user_prompt", prompt=f"{number} {'x' * 400}", session="other"))
+    path = journal.path(session="other")
+    held = write.Session(journal.folders.journal, path.stem, "claude-code", "other")
+    held.lock(float("inf"))
+    assert pack.compress(held, path.parent.name)
+    held.close()
+    journal.open().close()
+    packed = path.with_suffix(".jsonl.gz")
+    data = bytearray(packed.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    with packed.open("r+b") as file:
+        file.write(data)
+    result = run("drift", "--since", "9999d", "--json", data=journal.base)
+    found = json.loads(result.stdout)
+    assert result.exit_code == 1 and len(found["runs"]) == len(found["skipped"]) == 1
+    assert "damaged" in found["skipped"][0] and "Errno" not in found["skipped"][0]
