@@ -263,7 +263,11 @@ static void start(char *program, const int *out, const int *err, const int *verd
 
     /* fork, not vfork or posix_spawn: with those this process could not act before the exec has gone through, and the
      * file may lie on a disk that hangs. */
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before); /* until it has its own: the child must not answer in this process's place */
     child = fork();
+    if (child != 0) sigprocmask(SIG_SETMASK, &before, NULL);
     if (child < 0) {
         child = 0;
         no_verdict();

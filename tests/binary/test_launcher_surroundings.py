@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from binary_installed import child_of
 from binary_rig import DENY, TABLE, Rig
 
 from guardhook.harness import launcher
@@ -119,6 +120,17 @@ def test_no_signal_that_can_be_caught_ends_it_without_an_answer(c_rig: Rig, numb
     (c_rig.root / "go").touch()
     out, err = process.communicate(timeout=10)
     assert (process.returncode, out, err) in ((2, b"json\n", b""), tuple(DENY[1:4]))
+
+
+@pytest.mark.parametrize("number", [signal.SIGFPE, signal.SIGSEGV, signal.SIGUSR1, signal.SIGTERM])
+def test_a_signal_to_the_child_before_it_is_the_hook_program(c_rig: Rig, number: signal.Signals) -> None:
+    """Between fork and exec it is still this program: it answered as well, and the client saw two answers."""
+    c_rig.hook("sleep 60")
+    for _ in range(25):
+        process = c_rig.start("alpha.enforce", "PreToolUse")
+        os.kill(child_of(process.pid), number)
+        out, err = process.communicate(b"{}", timeout=10)
+        assert (process.returncode, out, err) == tuple(DENY[1:4])
 
 
 def test_the_hook_program_starts_with_no_signal_ignored(c_rig: Rig) -> None:
