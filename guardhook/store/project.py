@@ -332,7 +332,7 @@ class _Session:
             self._problem(entry, "reordered", f"ticket {line.seq} comes late")
         try:
             self._fold(entry, line, us)
-        except sqlite3.Error:
+        except (sqlite3.Error, Corrupt):
             raise
         except Exception as error:  # whatever a line holds, the others are folded
             self._problem(entry, "unknown", str(error)[:_DETAIL_CHARS] or type(error).__name__)

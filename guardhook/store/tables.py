@@ -8,9 +8,10 @@ import msgspec
 
 from guardhook.core.jsontext import dumps
 from guardhook.store import arrange, protocol
+from guardhook.store.errors import Corrupt
 from guardhook.store.instants import micros
 from guardhook.store.model import EVALUATORS, make_id
-from guardhook.store.schema import SHIFT
+from guardhook.store.schema import FILE, SHIFT
 from guardhook.store.state import Part, Row, State
 
 _COLUMNS = (
@@ -40,6 +41,11 @@ def json_text(value: object) -> str:
         return _encoder.encode(value).decode()
     except (UnicodeEncodeError, OverflowError):  # an integer beyond 64 bits
         return dumps(msgspec.to_builtins(value))
+
+
+def _damaged(what: str) -> Corrupt:
+    """A row that can't be gone on from: the journal has it, so the store is made anew."""
+    return Corrupt(f"{FILE} is damaged: what it kept of {what} can't be read")
 
 
 class Held:
@@ -82,7 +88,11 @@ class Tables:
             ).fetchone()
             if row is None:
                 return None
-            held = self._held[trace_id] = Held(row[0], row[1], _states.decode(row[2]))
+            try:
+                state = _states.decode(row[2])
+            except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+                raise _damaged(trace_id) from None
+            held = self._held[trace_id] = Held(row[0], row[1], state)
         return held
 
     def hold(self, state: State) -> Held:
@@ -116,7 +126,10 @@ class Tables:
             if found is None:
                 return
             row = self._steps[pk] = list(found)
-            row[_METADATA] = msgspec.json.decode(found[_METADATA])
+            try:
+                row[_METADATA] = msgspec.json.decode(found[_METADATA], type=dict[str, object])
+            except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+                raise _damaged(f"step {number} of {state.id}") from None
         for name, value in fields.items():
             row[_INDEX[name]] = json_text(value) if name in _JSON and value is not None else value
         if metadata:

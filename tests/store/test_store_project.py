@@ -238,6 +238,26 @@ def test_files_with_names_that_are_no_text_hide_nothing(journal: Journal) -> Non
     assert len(journal.steps()) == 2
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "agent_traces SET state = '{'", "agent_traces SET state = NULL", "agent_traces SET state = X'FF'", "agent_trace_steps SET metadata = '{'",
+        "agent_trace_steps SET metadata = '[]'",
+    ],
+)  # fmt: skip
+def test_a_row_that_can_not_be_gone_on_from_makes_the_store_anew(journal: Journal, damage: str) -> None:
+    """The event was passed over, and missing from then on."""
+    calls(journal, "a")
+    with journal.open() as store:
+        store.connection.execute(f"UPDATE {damage}")
+    journal.add(event("post_tool", tool="Bash", given={"command": "a"}, call="a", tool_response="late"))
+    said: list[str] = []
+    with journal.open(on_notice=said.append) as store:
+        assert not store.problems()
+        assert [s.output for s in store.steps(store.traces().items[0])] == ["late"]
+    assert len(said) == 1 and "was damaged" in said[0]
+
+
 def test_a_session_over_two_days_is_one_trace(journal: Journal) -> None:
     calls(journal, "a")
     second = journal.path(day="2026-12-24")
