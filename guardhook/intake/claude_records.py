@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 
 from guardhook.intake import records
-from guardhook.intake.import_steps import Prompt, Steps, flatten
+from guardhook.intake.import_steps import Prompt, Recent, Steps, flatten
 from guardhook.intake.imports import Counts
 
 TYPES = ("user", "assistant")
+SEEN_MOST = 1 << 16  # record ids that are remembered, to know repeated ones
 
 Count = int | float | str | None
 
@@ -146,6 +147,7 @@ class First:
         self.side: bool | None = None  # the file is a sub-agent's own
         self.prompt = Prompt()
         clock = Steps(Counts())
+        seen = Recent(SEEN_MOST)
         for _, raw, _ in records.lines(fd):
             record = None if raw is None else DECODER.decode(raw)[0]
             if record is None:
@@ -161,6 +163,8 @@ class First:
                 self.side = record.isSidechain
             if record.isSidechain and not self.side:
                 continue
+            if record.uuid is not None and seen.again(hash(record.uuid)):
+                continue  # as the main pass does, which counts the turns before the prompt
             for text in turns(record):
                 if not self.prompt.found:
                     self.prompt.add(text)

@@ -15,6 +15,7 @@ from guardhook.intake.claude_records import (
     DECODER,
     LAUNCHES,
     METAS,
+    SEEN_MOST,
     TYPES,
     Block,
     First,
@@ -31,7 +32,6 @@ from guardhook.intake.imports import Counts, Event, Identity, Run
 
 NAME = "claude-transcript"
 VERSION = "1"
-_SEEN_MOST = 1 << 16  # record ids that are remembered, to know repeated ones
 _ANCHORS_MOST = 4_096
 _EARLY_MOST = 64  # results that stand before their calls, and how long they may be to be remembered
 _EARLY_CHARS = 1 << 18
@@ -109,8 +109,8 @@ class _Transcript:
         self.cost: float | None = None
         self.costs: tuple[str | None, float] = (None, 0.0)  # the last message whose cost was told, and the cost of all
         self.compacted = 0
-        self.seen = Recent(_SEEN_MOST)
-        self.called = Recent(_SEEN_MOST)
+        self.seen = Recent(SEEN_MOST)
+        self.called = Recent(SEEN_MOST)
         self.early: dict[str, tuple[Record, Block, str | None]] = {}
         self.anchors: dict[str, int] = {}
         self.sides = Sides()

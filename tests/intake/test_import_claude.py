@@ -323,6 +323,14 @@ def test_repeated_records_count_once(rig: Rig) -> None:
     assert [s.name for s in rig.steps()] == ["assistant_message"]
 
 
+def test_repeated_records_before_the_prompt_move_no_turn(rig: Rig) -> None:
+    talk = Talk().user("<command-name>/clear</command-name>").user("the prompt").user("more").says(text("x"))
+    rig.import_(rig.write("s.jsonl", talk.records[0], talk.records[0], *talk.records))
+    trace = rig.trace()
+    assert trace.input == {"prompt": "the prompt"} and trace.metadata["follow_up_prompts"] == ["more"]
+    assert trace.metadata["preamble_prompts"] == ["<command-name>/clear</command-name>"]
+
+
 def test_parents_in_a_circle_do_no_harm(rig: Rig) -> None:
     talk = Talk().user("go", parentUuid="u1").says(text("x"), parentUuid="u0")
     assert rig.import_(rig.write("s.jsonl", *talk.records)).status == 0
