@@ -58,6 +58,10 @@ class Launch(msgspec.Struct):
     agentId: str | None = None
 
 
+class Fork(msgspec.Struct):
+    sessionId: str | None = None
+
+
 class Record(msgspec.Struct):
     type: str = ""
     uuid: str | None = None
@@ -80,6 +84,7 @@ class Record(msgspec.Struct):
     totalCostUSD: Count = None
     costUSD: Count = None
     isApiErrorMessage: bool | None = None
+    forkedFrom: Fork | None = None  # of a record that was copied from another session
 
 
 class Meta(msgspec.Struct):
@@ -143,6 +148,7 @@ class First:
         self.version: str | None = None
         self.cwd: str | None = None
         self.branch: str | None = None
+        self.origin: str | None = None  # the session that this one goes on from
         self.stamp: str | None = None
         self.side: bool | None = None  # the file is a sub-agent's own
         self.prompt = Prompt()
@@ -156,6 +162,8 @@ class First:
             self.version = self.version or record.version or None
             self.cwd = self.cwd or record.cwd or None
             self.branch = self.branch or record.gitBranch or None
+            if record.forkedFrom is not None:
+                self.origin = self.origin or record.forkedFrom.sessionId or None
             if record.type not in TYPES and record.type != "attachment":
                 continue
             self.stamp = self.stamp or clock.seen(record.timestamp)

@@ -81,7 +81,7 @@ def read(path: str, fd: int, counts: Counts) -> Iterator[Run]:
     }
     metadata = start["metadata"]
     assert isinstance(metadata, dict)
-    for name, value in (("cwd", first.cwd), ("git_branch", first.branch)):
+    for name, value in (("cwd", first.cwd), ("git_branch", first.branch), ("forked_from", first.origin)):
         if value is not None:
             metadata[name] = value
     if first.stamp is not None:

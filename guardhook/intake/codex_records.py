@@ -52,6 +52,7 @@ class Item(msgspec.Struct):
     timestamp: str | None = None
     id: str | int | None = None
     session_id: str | None = None
+    forked_from_id: str | None = None
     cwd: str | None = None
     cli_version: str | None = None
     originator: str | None = None

@@ -68,7 +68,12 @@ def read(path: str, fd: int, counts: Counts) -> Iterator[Run]:
         "source_file": os.path.basename(path),
         "source_version": VERSION,
     }
-    for name, value in (("cwd", first.cwd), ("git", first.git), ("originator", first.originator)):
+    for name, value in (
+        ("cwd", first.cwd),
+        ("git", first.git),
+        ("originator", first.originator),
+        ("forked_from", first.fork),
+    ):
         if value is not None:
             metadata[name] = value
     if first.thread is not None and first.thread != first.session:
@@ -101,6 +106,7 @@ class _First:
         self.thread: str | None = None
         self.version: str | None = None
         self.cwd: str | None = None
+        self.fork: str | None = None  # the thread that this one goes on from
         self.originator: str | None = None
         self.git: object = None
         self.source: object = None
@@ -119,7 +125,7 @@ class _First:
                 self.thread = None if item.id is None else str(item.id)
                 self.session = item.session_id or self.thread
                 self.version, self.cwd, self.originator = item.cli_version, item.cwd, item.originator
-                self.git, self.source = item.git, item.source
+                self.git, self.source, self.fork = item.git, item.source, item.forked_from_id
                 self.stamp = clock.seen(item.timestamp)
             self.stamp = self.stamp or clock.seen(record.timestamp)
             said = turn(kind, item)

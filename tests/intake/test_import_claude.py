@@ -331,6 +331,12 @@ def test_repeated_records_before_the_prompt_move_no_turn(rig: Rig) -> None:
     assert trace.metadata["preamble_prompts"] == ["<command-name>/clear</command-name>"]
 
 
+def test_a_session_that_goes_on_from_another_says_so(rig: Rig) -> None:
+    talk = Talk().user("go", forkedFrom={"sessionId": "the-first", "messageUuid": "m"}).says(text("x")).user("more")
+    rig.import_(rig.write("s.jsonl", *talk.records))
+    assert rig.trace().metadata["forked_from"] == "the-first" and rig.trace().session_id == SESSION
+
+
 def test_parents_in_a_circle_do_no_harm(rig: Rig) -> None:
     talk = Talk().user("go", parentUuid="u1").says(text("x"), parentUuid="u0")
     assert rig.import_(rig.write("s.jsonl", *talk.records)).status == 0

@@ -243,6 +243,14 @@ def test_a_turn_that_was_aborted_and_one_that_failed(rig: Rig) -> None:
     assert rig.trace().status == "completed"
 
 
+def test_a_thread_that_goes_on_from_another_says_so(rig: Rig) -> None:
+    """The head of the one it goes on from is copied into it, too."""
+    told = records(("session_meta", {**META, "id": "older", "session_id": "older"}), message("user", "go"))
+    told[0] = {"type": "session_meta", "payload": {**META, "forked_from_id": "older"}}
+    rig.import_(rig.write("rollout-x.jsonl", *told))
+    assert rig.trace().metadata["forked_from"] == "older" and rig.trace().session_id == SESSION
+
+
 def test_a_sub_agents_thread_belongs_to_the_session(rig: Rig) -> None:
     path = rig.write("rollout-child.jsonl", *records(message("user", "go")))
     lines = path.read_text().splitlines()
