@@ -173,3 +173,30 @@ def test_patches_on_disk_change_what_they_name(tmp_path: Path, command: str) -> 
     assert analysing.having(on_disk(tmp_path, command), "guard_change:file")
     patch.write_text("--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-.claude/settings.json\n+b\n")
     assert not analysing.having(on_disk(tmp_path, command), "guard_change")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "command"),
+    [
+        ("package.json", '{"scripts": {"prepare": "$npm_execpath run build", "build": "tsc"}}', "npm install"),
+        ("package.json", '{"scripts": {"postinstall": "yarn --cwd web install && npm rebuild"}}', "npm ci"),
+        ("package.json", '{"scripts": {"prepare": "npm i; npm i", "postinstall": "npm i"}}', "npm i"),
+        ("Taskfile.yml", "vars:\n  BIN: build/app\ntasks:\n  go:\n    cmds:\n      - ./{{.BIN}} x\n", "task go"),
+        ("Taskfile.yml", "tasks:\n  go:\n    cmds: ['echo \"a, b\"', ls]\n", "task go"),
+        ("justfile", "python := 'uv run python'\ngo *args:\n    {{python}} -m pytest {{args}}\n", "just go -k a"),
+        (
+            "justfile",
+            "set shell := ['bash', '-c']\nv := `git describe`\ngo tag=v: (pre 'a')\n    echo {{tag}}\npre x:\n    echo {{x}}\n",
+            "just",
+        ),
+    ],
+)
+def test_task_files_of_everyday_ask_nothing(tmp_path: Path, name: str, text: str, command: str) -> None:
+    (tmp_path / name).write_text(text)
+    found = on_disk(tmp_path, command)
+    assert {e.kind for e in found} <= {"run", "read", "git"}
+
+
+def test_constants_of_a_task_file_count(tmp_path: Path) -> None:
+    (tmp_path / "Taskfile.yml").write_text("vars:\n  PLACE: /etc\ntasks:\n  go: rm -rf {{.PLACE}}\n")
+    assert analysing.having(on_disk(tmp_path, "task go"), "delete:recursive")[0].path == "/etc"

@@ -254,12 +254,18 @@ def _scripts(call: Call, words: list[str]) -> Val:
                 rest = _after_dashes(args)
                 return call.code(Val(text + rest), "script", f"{call.name} run", state=call.state.fork())
     bare = not operands(call, long=("--prefix", "--cwd", "--filter", "-C"))[1:]
+    nested = any(v.endswith(" install") for v in call.walker.via)  # of another folder, or again
+    elsewhere = any(t.partition("=")[0] in ("--prefix", "--cwd", "-C", "--dir") for t in call.texts())
+    if nested or elsewhere:
+        return call.result()
     if (verb in ("install", "i", "ci") and bare) or (not call.args and call.name == "yarn"):
         # Without a name the project itself is installed, with its own scripts.
         for name in () if "--ignore-scripts" in call.texts() else ("preinstall", "install", "postinstall", "prepare"):
             text = _package_script(call, name)
             if text:
-                call.code(Val(text), "script", f"{call.name} install", state=call.state.fork())
+                state = call.state.fork()
+                state.vars["npm_execpath"] = Val(call.name)
+                call.code(Val(text), "script", f"{call.name} install", state=state)
     return call.result()
 
 

@@ -184,12 +184,16 @@ def task(call: Call) -> None:
     if text:
         words = [v.text for v in opts.rest]
         given = {w.partition("=")[0]: w.partition("=")[2] for w in words if "=" in w}
-        follow(call, taskfile(text), [w for w in words if "=" not in w] or ["default"], [], given)
+        recipes, variables = taskfile(text)
+        variables.update(given)
+        follow(call, recipes, [w for w in words if "=" not in w] or ["default"], [], variables)
 
 
-def taskfile(text: str) -> dict[str, Recipe]:
-    """The tasks of a Taskfile, as far as its commands are plain: a subset of YAML, by indentation."""
+def taskfile(text: str) -> tuple[dict[str, Recipe], dict[str, str]]:
+    """The tasks of a Taskfile, as far as its commands are plain, and its constants: a subset of YAML, by indentation."""
     recipes: dict[str, Recipe] = {}
+    variables: dict[str, str] = {}
+    constants = False
     current: Recipe | None = None
     inside, level, key = False, -1, ""
     lines = text.split("\n")
@@ -203,7 +207,12 @@ def taskfile(text: str) -> dict[str, Recipe]:
         indent = len(line) - len(line.lstrip())
         if indent == 0:
             inside, level, current = body.startswith("tasks:"), -1, None
+            constants = body.startswith("vars:")
             continue
+        if constants and indent <= 4 and not body.startswith("- "):
+            name, _, value = body.partition(":")
+            if value.strip() and name.strip() != "sh":
+                variables[name.strip()] = _scalar(value.strip())
         if not inside:
             continue
         level = indent if level < 0 else level
@@ -236,7 +245,7 @@ def taskfile(text: str) -> dict[str, Recipe]:
             current.needs.extend(_flow(value) if value.startswith("[") else [_scalar(value)])
         elif key in ("cmds", "cmd", "defer") and (item or name in ("cmds", "cmd", "defer")):
             current.lines.extend(_flow(value) if value.startswith("[") else [_scalar(value)])
-    return recipes
+    return recipes, variables
 
 
 def _scalar(text: str) -> str:
