@@ -44,7 +44,7 @@ def test_works_as_downloaded(executable: Path, tmp_path: Path) -> None:
     assert hook(executable, tmp_path, HARMLESS) == (0, b"", b"")
     assert is_deny(hook(executable, tmp_path, DEADLY))
     assert is_deny(hook(executable, tmp_path, HARMLESS, "--typo"))
-    assert run(executable, "hook", "--typo", payload=call()) == (0, b"", b"")
+    assert run(executable, "hook", "--typo", "--dir", str(tmp_path), payload=call()) == (0, b"", b"")
 
 
 def test_works_without_any_environment(executable: Path, tmp_path: Path) -> None:
@@ -89,6 +89,8 @@ def test_environment_that_names_another_unpacked_folder_runs_nothing_of_it(
         "_PYI_PARENT_PROCESS_LEVEL": "0",
         "_PYI_APPLICATION_HOME_DIR": str(home),
     }
+    if "hook" in words:
+        words = (*words, "--dir", str(tmp_path))
     status, out, _ = run(executable, *words, payload=call(DEADLY), env=env)
     assert b"planted" not in out
     assert status != 0
