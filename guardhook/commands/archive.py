@@ -75,6 +75,11 @@ def settings_of(folders: Folders, as_json: bool) -> Settings:
         fail(str(error), as_json=as_json)
 
 
+def close_on(config: Settings) -> str:
+    """What ends a run by `[forensics] close_on`: `session_end`, or `stop` where each turn is one."""
+    return "stop" if config.get("forensics.close_on") == "stop" else "session_end"
+
+
 def refuse(error: ArchiveError, where: str, code: int, hint: str | None, as_json: bool) -> NoReturn:
     """The refusal, for a program with its code and details."""
     hints = [] if hint is None else [f"state it with {hint}"]
@@ -125,7 +130,6 @@ def save(
     if policy_id is not None:
         private["policy_id"] = policy_id
     target = to if to is not None else config.get("archive.to", f"{folders.data}/archives")
-    close_on = config.get("forensics.close_on")
     if packed is None:
         packed = config.get("archive.packed") is True
     if not isinstance(target, str) or not target.strip():
@@ -140,7 +144,7 @@ def save(
         if private.get("mode", "full") != "full":
             raise UnsupportedPrivacyModeError(private["mode"])
         found = source.gather(
-            folders, store, ref, options=chosen, most_events=max_events, packed=packed, spooled=True, close_on="stop" if close_on == "stop" else "session_end",
+            folders, store, ref, options=chosen, most_events=max_events, packed=packed, spooled=True, close_on=close_on(config),
         )  # fmt: skip
         made = envelope.build_recording_envelope(found.recording, run=facts, privacy=private or None, capture=found.capture)  # fmt: skip
         name_ = sinks.name_of(made)

@@ -10,7 +10,7 @@ from guardhook.archive.bundle import Extra
 from guardhook.archive.errors import ArchiveError
 from guardhook.archive.reader import Opened
 from guardhook.commands import outfile, reading
-from guardhook.commands.archive import refusals, settings_of
+from guardhook.commands.archive import close_on, refusals, settings_of
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail
 from guardhook.core.folders import Folders
@@ -45,7 +45,7 @@ def command(
             declared = declarations.of(config.section("account"), origin=declarations.CONFIG)
         except (options.BadOptions, TypeError, ValueError) as error:
             fail(f"config.toml: {error}", as_json=as_json)
-        gathered = source.gather(folders, store, ref, options=chosen)
+        gathered = source.gather(folders, store, ref, options=chosen, close_on=close_on(config))
         made = bundle.make(
             gathered, rules.configured(folders), stated={} if complete is None else {"complete": complete == "yes"}, declared=declared,
             extras=extras(folders, doctor=not no_doctor),

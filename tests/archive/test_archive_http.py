@@ -51,6 +51,15 @@ def run(journal: Journal) -> str:
     return str(told(guardhook(journal, "list", "--json"))["items"][0]["id"])
 
 
+def test_what_ends_a_run_is_what_the_settings_say(journal: Journal) -> None:
+    session(journal, end=False)
+    name = str(told(guardhook(journal, "list", "--json"))["items"][0]["id"])
+    refused = client(journal).post(f"/v1/runs/{name}/archive", json={})
+    assert refused.status_code == 422 and "complete" in refused.text
+    made = client(journal, close_on="stop").post(f"/v1/runs/{name}/archive", json={})
+    assert made.status_code == 200 and made.json()["run"]["basis"]["complete"] == "stop-event"
+
+
 def test_accounts_and_assessments_are_those_of_the_command(journal: Journal, run: str) -> None:
     asking = client(journal)
     got = asking.get(f"/v1/runs/{run}/account").json()

@@ -48,6 +48,16 @@ def test_everything_is_in_it_and_listed(journal: Journal, tmp_path: Path) -> Non
     assert (os.stat(tmp_path / "b.zip").st_mode & 0o777 == 0o600 and os.listdir(tmp_path) == ["gh", "b.zip"]) or set(os.listdir(tmp_path)) == {"gh", "b.zip"}  # fmt: skip
 
 
+def test_what_ends_a_run_is_what_the_settings_say(journal: Journal, tmp_path: Path) -> None:
+    """As for `archive save`: where each turn is a run, a stop ends it."""
+    session(journal, end=False)
+    assert made(journal, tmp_path / "a.zip", "--no-doctor")["manifest"]["notes"]
+    (journal.base / "config.toml").write_text('[forensics]\nclose_on = "stop"\n')
+    manifest = made(journal, tmp_path / "b.zip", "--no-doctor")["manifest"]
+    kept = json.loads(files_of(tmp_path / "b.zip")[manifest["archive"]])
+    assert not manifest["notes"] and kept["run"]["basis"]["complete"] == "stop-event"
+
+
 def test_the_same_run_gives_the_same_bytes(journal: Journal, tmp_path: Path) -> None:
     session(journal)
     made(journal, tmp_path / "a.zip", "--no-doctor")

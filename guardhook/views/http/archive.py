@@ -33,7 +33,9 @@ def archive(call: Call) -> Answer:
             raise UnsupportedPrivacyModeError(privacy["mode"])
         with call.store() as store:
             ref = runs.find(call, store)
-            found = source.gather(call.context.folders, store, ref, options=call.context.options or Options(), most_events=most, packed=packed)  # fmt: skip
+            found = source.gather(
+                call.context.folders, store, ref, options=call.context.options or Options(), most_events=most, packed=packed, close_on=call.context.close_on,
+            )  # fmt: skip
         made = envelope.build_recording_envelope(found.recording, run=facts, privacy=privacy or None, capture=found.capture)  # fmt: skip
         plain.encode(made)
     except ArchiveError as error:

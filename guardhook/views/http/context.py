@@ -119,6 +119,7 @@ class Context:
         rollout_dir: str | None = None,
         tenant: str | None = None,
         options: Options | None = None,
+        close_on: str = "session_end",
     ) -> None:
         self.folders = folders
         self.tokens = tokens
@@ -127,6 +128,7 @@ class Context:
         self.rollout_dir = rollout_dir
         self.tenant = tenant  # whose the records of this machine are that don't say it themselves
         self.options = options  # what rollouts tell
+        self.close_on = close_on  # what ends a run: `session_end`, or `stop` where each turn is one
         self.drifts = Slots(DRIFTS)
         self.streams = Slots(STREAMS)
         self.stopping = threading.Event()  # streams end when it is set
