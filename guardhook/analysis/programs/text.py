@@ -335,6 +335,12 @@ def _awk(call: Call) -> Val:
     return awk(call)
 
 
+def _ps(call: Call) -> Val:
+    """All processes, or some that were chosen."""
+    chosen = any(t == "p" or t.startswith(("-C", "-p", "-t", "--pid", "--ppid", "-g", "--group")) for t in call.texts())
+    return Val(HOLE, origin="output of ps for some" if chosen else "output of ps")
+
+
 def _hash(call: Call) -> Val:
     return UNKNOWN
 
@@ -360,5 +366,5 @@ HANDLERS: dict[str, Handler] = {
     "": _hash, **dict.fromkeys(_READERS, _reader), "base64": _base, "gbase64": _base, "base32": _base, "basenc": _base, "openssl": _openssl, "gpg": _gpg, "gpg2": _gpg, "age": _gpg, "tr": _tr,
     "uudecode": _uudecode, "basename": _names, "dirname": _names, "realpath": _names, "readlink": _names, "yes": _yes, "whoami": _who, "logname": _who, "id": _who,
     **dict.fromkeys(("ls", "ll", "la", "dir", "vdir", "exa", "eza", "lsd"), _listing), "pbcopy": _clipboard, "pbpaste": _clipboard, "xclip": _clipboard, "xsel": _clipboard,
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk), "rot13": _rot13, "caesar": _rot13, "shuf": _shuf, "man": _man,
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk), "rot13": _rot13, "ps": _ps, "caesar": _rot13, "shuf": _shuf, "man": _man,
 }  # fmt: skip
