@@ -46,6 +46,7 @@ class Hook:
         self.told = False  # the options are what the command line says
         self.reading = False  # the timer interrupts a read instead of answering
         self.answering = False  # the answer is being written: nothing may write another one
+        self.patience = limits.WATCHDOG_ENFORCING if self.enforce else limits.TOTAL_OBSERVING  # seconds in all
         self.size = 0  # bytes of the payload
         self.dialect: object = None  # the module of the recognised dialect
         self.likely: str | None = None  # the dialect that a payload looks like which is not what was registered
@@ -87,8 +88,7 @@ class Hook:
         self.reading = True
         given = read_all(cap)
         self.reading = False
-        total = limits.WATCHDOG_ENFORCING if self.enforce else limits.TOTAL_OBSERVING
-        setitimer(ITIMER_REAL, max(0.001, total - (time.monotonic() - self.started)))
+        setitimer(ITIMER_REAL, max(0.001, self.patience - (time.monotonic() - self.started)))
         if given.oversized:
             raise PayloadError("oversized", f"the payload is larger than {cap // (1024 * 1024)} MiB")
         if given.timed_out and not given.data:
@@ -146,7 +146,8 @@ class Hook:
         if self.compiled is None or not self.enforce:
             return
         watchdog = self.compiled.config.get("watchdog")
-        if isinstance(watchdog, float) and watchdog != limits.WATCHDOG_ENFORCING:
+        if isinstance(watchdog, float) and watchdog != self.patience:
+            self.patience = watchdog
             setitimer(ITIMER_REAL, max(0.001, watchdog - (time.monotonic() - self.started)))
         largest = self.compiled.config.get("oversize")
         if isinstance(largest, int) and self.size > largest and self.judged():
@@ -281,7 +282,7 @@ class Hook:
         if self.reading:
             self.reading = False
             raise Deadline
-        self.fail("watchdog", f"no verdict within {limits.WATCHDOG_ENFORCING:g} seconds")
+        self.fail("watchdog", f"no verdict within {self.patience:g} seconds")
 
     def _refresh_project(self, root: str) -> Compiled | None:
         from guardhook.gate import refresh

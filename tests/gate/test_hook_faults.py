@@ -221,6 +221,21 @@ def test_a_damaged_folders_file_is_named(tmp_path: Path, text: str) -> None:
     assert done.returncode == 2 and b"file `folders`" in done.stderr and b"guardhook install" in done.stderr
 
 
+def test_the_watchdog_says_how_long_it_waited(place: Path, hook: Run) -> None:
+    (place / "config.toml").write_text("[gate]\nwatchdog = 0.5\n")
+    assert hook(claude("ls")).silent
+    code = (
+        "import time\n"
+        "from guardhook.gate import judge\n"
+        "judge.decide = lambda *given, **more: time.sleep(60)\n"
+        "from guardhook.gate.hook import main\n"
+        f"main(['hook', 'PreToolUse', '--enforce', '--dir', {str(place)!r}])\n"
+    )
+    payload = json.dumps(claude("ls")).encode()
+    done = subprocess.run([sys.executable, "-c", code], input=payload, capture_output=True, timeout=50)
+    assert done.returncode == 2 and b"no verdict within 0.5 seconds" in done.stderr
+
+
 def test_a_blocked_alarm_does_not_stop_the_clock(place: Path) -> None:
     command = [sys.executable, "-m", "guardhook", "hook", "PreToolUse", "--enforce", "--dir", str(place)]
     process = subprocess.Popen(
