@@ -63,7 +63,7 @@ def command(
     made = context.Context(
         folders, tokens=tokens, hosts=hosts if local else (*hosts, host), origins=tuple(wanted), tenant=tenant,
         rollout_dir=rollout_shared.rollout_dir(given, as_json), options=rollout_shared.options(given, as_json, tenant=tenant),
-        close_on="stop" if rollout_shared.turns(given, as_json) else "session_end",
+        idle_seconds=reading.idle_seconds(folders), close_on="stop" if rollout_shared.turns(given, as_json) else "session_end",
     )  # fmt: skip
     try:
         listener = server.listen(host, port)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from guardhook.store import Ambiguous, Missing, NotFound, Store, Trace, open_store
+from guardhook.store import Ambiguous, Missing, NotFound, Store, Trace
 from guardhook.views.http.answers import Refusal
 from guardhook.views.http.context import Caller, Context
 
@@ -35,7 +35,7 @@ class Call:
     def store(self, *, nothing: object = None) -> Iterator[Store]:
         """The store, brought up to date. nothing: what to answer where nothing was ever recorded (None: 404). Raises StoreError, Nothing."""
         try:
-            store = open_store(self.context.folders)
+            store = self.context.open()
         except Missing:
             if nothing is None:
                 raise

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from guardhook.core.folders import Folders
 from guardhook.rollout.options import Options
+from guardhook.store import Store, open_store
+from guardhook.store.query import IDLE_SECONDS
 
 LEAST_TOKEN = 16
 _MOST_FILE = 1 << 20
@@ -120,6 +122,7 @@ class Context:
         tenant: str | None = None,
         options: Options | None = None,
         close_on: str = "session_end",
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self.folders = folders
         self.tokens = tokens
@@ -128,7 +131,12 @@ class Context:
         self.rollout_dir = rollout_dir
         self.tenant = tenant  # whose the records of this machine are that don't say it themselves
         self.options = options  # what rollouts tell
+        self.idle_seconds = idle_seconds  # after how long without an event a running trace counts as timed out
         self.close_on = close_on  # what ends a run: `session_end`, or `stop` where each turn is one
         self.drifts = Slots(DRIFTS)
         self.streams = Slots(STREAMS)
         self.stopping = threading.Event()  # streams end when it is set
+
+    def open(self) -> Store:
+        """The store, brought up to date, which whoever asked closes. Raises StoreError."""
+        return open_store(self.folders, idle_seconds=self.idle_seconds)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from guardhook.core.jsontext import dumps
-from guardhook.store import StoreError, Trace, fold, open_store
+from guardhook.store import StoreError, Trace, fold
 from guardhook.store.watch import Follower
 from guardhook.views.http.answers import EVENTS, Answer, Refusal
 from guardhook.views.http.call import Call, tenant_of
@@ -31,7 +31,7 @@ def trace(call: Call) -> Answer:
     follow = call.flag("follow")
     last = call.last_event_id or ""
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 12 else 0
-    store = open_store(call.context.folders)
+    store = call.context.open()
     try:
         follower = Follower(store, call.trace(store, call.path["id"]), call.context.folders.journal)
     except BaseException:

@@ -6,7 +6,7 @@ from itertools import islice
 
 from guardhook.rollout import runs
 from guardhook.rollout.runs import RunRef
-from guardhook.store import NotFound, Store, open_store
+from guardhook.store import NotFound, Store
 from guardhook.views.http.answers import LINES, Answer
 from guardhook.views.http.call import Call, tenant_of
 from guardhook.views.http.traces import MOST
@@ -64,7 +64,7 @@ def rollout(call: Call) -> Answer:
     from guardhook.rollout import export, render
     from guardhook.rollout.options import Options
 
-    store = open_store(call.context.folders)
+    store = call.context.open()
     try:
         ref = find(call, store)
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from guardhook.store import Filter, Store, Trace, instants, open_store
+from guardhook.store import Filter, Store, Trace, instants
 from guardhook.views import shapes
 from guardhook.views.http.answers import Answer, Refusal
 from guardhook.views.http.call import Call, tenant_of
@@ -50,7 +50,7 @@ def show(call: Call) -> Answer:
     if first is not None and last is not None and first > last:
         raise Refusal(400, "invalid_request", "from_step lies after to_step")
     snapshots, steps_only = call.flag("snapshots"), call.flag("steps_only")
-    store = open_store(call.context.folders)
+    store = call.context.open()
     try:
         trace = call.trace(store, call.path["id"])
         pieces = shapes.show(store, trace, first, last, snapshots=snapshots, steps_only=steps_only)
