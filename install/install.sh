@@ -81,6 +81,8 @@ trap 'exit 1' HUP INT TERM
 
 if [ -n "$url" ]; then
     [ -n "$sum" ] || die "--url needs --sha256: what comes from elsewhere is checked against what you know"
+    # wget keeps to https in recursive downloads only, whatever its option says.
+    case $url in https://*) ;; *) die "--url must begin with https://" ;; esac
     from=$work/guardhook
     if command -v curl >/dev/null 2>&1; then
         curl --fail --silent --show-error --location --proto '=https' --output "$from" "$url" || die "$url can't be fetched"

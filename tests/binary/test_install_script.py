@@ -87,6 +87,7 @@ def test_given_hash_counts_more_than_the_list(place: Place) -> None:
         ("no such file", "there is no file"),
         ("does not run", "does not run"),
         ("address without a hash", "--url needs --sha256"),
+        ("address that anybody on the way can answer", "https://"),
     ],
 )
 def test_refused_and_nothing_left_behind(place: Place, case: str, said: str) -> None:
@@ -104,9 +105,11 @@ def test_refused_and_nothing_left_behind(place: Place, case: str, said: str) -> 
         words = ["--from", str(place.offer(b"#!/bin/sh\nexit 1\n"))]
     elif case == "address without a hash":
         words = ["--url", "https://localhost/guardhook"]
+    elif case == "address that anybody on the way can answer":
+        words = ["--url", "http://localhost/guardhook", "--sha256", "0" * 64]
     done = place.run(*words)
     assert done.returncode == 1
-    assert said in done.stderr
+    assert said in done.stderr and "can't be fetched" not in done.stderr
     assert not place.target.exists()
 
 
