@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import click
 
+from guardhook.archive.account.declarations import Declarations
 from guardhook.archive.bundle import Extra
 from guardhook.archive.errors import ArchiveError
 from guardhook.archive.reader import Opened
@@ -48,7 +49,7 @@ def command(
         gathered = source.gather(folders, store, ref, options=chosen, close_on=close_on(config))
         made = bundle.make(
             gathered, rules.configured(folders), stated={} if complete is None else {"complete": complete == "yes"}, declared=declared,
-            extras=extras(folders, doctor=not no_doctor),
+            extras=extras(folders, ref.run_id, declared, doctor=not no_doctor),
         )  # fmt: skip
     path = output or f"guardhook-{ref.run_id}.zip"
     with outfile.binary(path, replace=force, as_json=as_json) as file:
@@ -63,32 +64,38 @@ def command(
         click.echo(one_line(f"  note: {note['file']}: {note['message']}"), err=True)
 
 
-def extras(folders: Folders, *, doctor: bool) -> Mapping[str, Extra]:
-    """Files that this installation can add to a bundle, by name."""
-    out: dict[str, Extra] = {"account.md": _markdown, "report.html": _report}
+def extras(folders: Folders, run: str, declared: Declarations, *, doctor: bool) -> Mapping[str, Extra]:
+    """Files that this installation can add to a bundle, by name. All of them tell the account of the run by the same declarations."""
+    from guardhook.archive.account.account import account_for_answer
+
+    def account(document: Opened) -> dict[str, object]:
+        return account_for_answer(document.recording, run_id=run, declarations=declared)
+
+    out: dict[str, Extra] = {
+        "account.md": lambda document: _markdown(account(document)),
+        "report.html": lambda document: _report(document, account(document)),
+    }
     if doctor:
         out["doctor.json"] = lambda _: _doctor(folders)
     return out
 
 
-def _markdown(document: Opened) -> bytes:
-    from guardhook.archive.account.account import account_for_answer
+def _markdown(account: dict[str, object]) -> bytes:
     from guardhook.views.account import as_markdown
 
-    return ("\n".join(as_markdown(account_for_answer(document.recording))) + "\n").encode()
+    return ("\n".join(as_markdown(account)) + "\n").encode()
 
 
-def _report(document: Opened) -> bytes:
+def _report(document: Opened, account: dict[str, object]) -> bytes:
     """The report, made of the redacted recording: it is put into a store of its own first."""
     import tempfile
 
-    from guardhook.archive.account.account import account_for_answer
     from guardhook.archive.give_back import give_back
     from guardhook.core.folders import explicit
     from guardhook.store import StoreError, open_store
     from guardhook.views.report import page
 
-    sections = [page.account(account_for_answer(document.recording))]
+    sections = [page.account(account)]
     with tempfile.TemporaryDirectory() as folder:
         own = explicit(folder)
         try:

@@ -58,6 +58,22 @@ def test_what_ends_a_run_is_what_the_settings_say(journal: Journal, tmp_path: Pa
     assert not manifest["notes"] and kept["run"]["basis"]["complete"] == "stop-event"
 
 
+def test_all_files_tell_the_same_account(journal: Journal, tmp_path: Path) -> None:
+    """The one for people knew nothing of the declared checks that the one for programs told of."""
+    journal.base.mkdir(exist_ok=True)
+    declared = '[[account.verify]]\nid = "t"\nlabel = "our own tests"\nargv = ["pytest"]\n'
+    (journal.base / "config.toml").write_text(declared)
+    session(journal)
+    made(journal, tmp_path / "b.zip", "--no-doctor")
+    files = files_of(tmp_path / "b.zip")
+    trace = told(guardhook(journal, "list", "--json"))["items"][0]["id"]
+    assert files["account.md"].decode() == guardhook(journal, "account", trace, "--markdown").stdout
+    assert json.loads(files["account.json"])["turns"][-1] == told(guardhook(journal, "account", trace, "--json"))
+    assert (
+        b"No checks are declared" not in files["account.md"] and b"No checks are declared" not in files["report.html"]
+    )
+
+
 def test_the_same_run_gives_the_same_bytes(journal: Journal, tmp_path: Path) -> None:
     session(journal)
     made(journal, tmp_path / "a.zip", "--no-doctor")
