@@ -72,12 +72,12 @@ def _compare(folders: Folders, run_id: str, path: str, start: dict[str, object])
     from guardhook.rollout.export import lines
     from guardhook.rollout.render import render
     from guardhook.rollout.runs import find_in
-    from guardhook.store import StoreError, open_store
+    from guardhook.store import Missing, NotFound, StoreError, open_store
 
     found = rollout_shared.options(rollout_shared.settings(folders, False), False)
     options = found.kept(start.get("forensics"), start.get("tenant_id"))
     try:
-        with open_store(folders) as store:
+        with open_store(folders, temporary=True) as store:
             ref = find_in(store, run_id)
         if ref.run_id != run_id:
             return None
@@ -86,7 +86,11 @@ def _compare(folders: Folders, run_id: str, path: str, start: dict[str, object])
                 if file.read(len(raw)) != raw:
                     return False
             return not file.read(1)
-    except (StoreError, OSError):
+    except (Missing, NotFound):
+        return None
+    except (StoreError, OSError) as error:
+        why = error.message if isinstance(error, StoreError) else error.strerror or str(error)
+        say(f"{path}: not compared with the journal: {why}")
         return None
 
 

@@ -620,3 +620,36 @@ def test_a_folder_that_can_not_be_is_told_once(journal: Journal, tmp_path: Path)
     result = run("export", "--all", str(tmp_path / "file" / "rollouts"), data=journal.base)
     assert result.exit_code == 1 and not result.stdout
     assert len(result.stderr.splitlines()) == 1 and "Not a directory" in result.stderr
+
+
+def test_verify_says_when_the_journal_could_not_be_asked(journal: Journal, tmp_path: Path) -> None:
+    """A file that was changed passed, and nobody was told that it had been held against nothing."""
+    import sqlite3
+
+    journal.add(event("user_prompt", prompt="a"))
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(exported(journal).replace(b'"a"', b'"b"'))
+    assert run("verify", str(path), data=journal.base).exit_code == 1
+    journal.add(event("user_prompt", prompt="c"))
+    with contextlib.closing(sqlite3.connect(journal.base / "traces.db")) as other:
+        other.execute("UPDATE schema_version SET version = 99")
+        other.commit()
+    result = run("verify", str(path), data=journal.base)
+    assert "not compared with the journal" in result.stderr and "version 99" in result.stderr
+
+
+def test_verify_compares_where_the_store_can_not_be_written(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from guardhook.store import ReadOnly, schema
+
+    def refuse(path: str, **more: object) -> None:
+        raise ReadOnly("no", path)
+
+    journal.add(event("user_prompt", prompt="a"))
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(exported(journal))
+    monkeypatch.setattr(schema, "connect", refuse)
+    assert "as the journal has it" in run("verify", str(path), data=journal.base).stdout
+    path.write_bytes(path.read_bytes().replace(b'"a"', b'"b"'))
+    assert run("verify", str(path), data=journal.base).exit_code == 1
