@@ -141,7 +141,7 @@ def _keep(rollout: Rollout, made: Fork, directory: str | None) -> str | None:
     """Keeps the fork of a file where the store knows its run."""
     from guardhook.rollout.recorded import keep
     from guardhook.rollout.runs import find_in
-    from guardhook.store import StoreError, open_store
+    from guardhook.store import Missing, NotFound, StoreError, open_store
 
     folders = resolve(directory)
     run_id = rollout.start.get("run_id")
@@ -151,7 +151,10 @@ def _keep(rollout: Rollout, made: Fork, directory: str | None) -> str | None:
         with open_store(folders) as store:
             ref = find_in(store, run_id)
             return keep(store, folders, ref, made) if ref.run_id == run_id else None
-    except StoreError:
+    except (Missing, NotFound):
+        return None
+    except StoreError as error:
+        say(f"the fork is not kept as a trace: {error.message}")
         return None
 
 

@@ -251,3 +251,14 @@ def test_nothing_is_written_over_a_link(journal: Journal, tmp_path: Path) -> Non
     (tmp_path / "link").symlink_to(victim)
     assert run("fork", SESSION, "--step", "0", "--output", str(tmp_path / "link"), data=journal.base).exit_code == 1
     assert victim.read_text() == "mine"
+
+
+def test_a_fork_that_can_not_be_kept_says_so(journal: Journal, tmp_path: Path) -> None:
+    session(journal)
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(run("export", SESSION, data=journal.base).stdout_bytes)
+    with open_store(journal.folders) as store:
+        store.connection.execute("UPDATE schema_version SET version = 99")
+    result = run("fork", str(path), "--step", "1", "--record", data=journal.base)
+    assert "not kept as a trace" in result.stderr and "version 99" in result.stderr
+    assert json.loads(result.stdout)["format"] == "guardhook.fork.v1"
