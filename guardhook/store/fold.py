@@ -171,7 +171,9 @@ def _said(sink: Sink, state: State, facts: Facts) -> None:
 def _session_end(sink: Sink, state: State, facts: Facts) -> None:
     interrupt(sink, state, facts, everyone=True)
     _other(sink, state, facts)
-    if state.status == "running":  # the time between the last answer and the end is not the agent's; a turn that failed stays so
+    if (
+        state.status == "running"
+    ):  # the time between the last answer and the end is not the agent's; a turn that failed stays so
         state.status, state.ended_at, state.ended_us = "completed", millis(facts.ts), facts.us
 
 
