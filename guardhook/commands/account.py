@@ -10,7 +10,7 @@ import click
 
 from guardhook.archive.account.declarations import CONFIG, Declarations
 from guardhook.archive.unpacking import DEFAULT_UNPACK_MAX_BYTES
-from guardhook.commands import reading
+from guardhook.commands import reading, rollout_named
 from guardhook.commands.archive import refusals, settings_of
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail
@@ -116,9 +116,7 @@ def _recording(
 ) -> tuple[dict[str, object], str | None]:
     """The recording and the run to tell of: of a file (an archive, a bundle, a rollout), else of the store."""
     if name.endswith(".jsonl"):
-        from guardhook.commands import rollout_shared
-
-        rollout = rollout_shared.from_file(name, as_json)
+        rollout = rollout_named.from_file(name, as_json)
         events = [{"ts": e.ts, "seq": e.seq, "type": e.type, "data": e.payload or {}} for e in rollout.events]
         return {"snapshot": None, "events": events, "structure": None}, None
     if os.path.exists(name) and (os.sep in name or os.path.isfile(name)):

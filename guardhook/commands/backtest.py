@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import click
 
-from guardhook.commands import reading
+from guardhook.commands import progress, reading
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail, say
 from guardhook.store.backtest import LOOSER, STRICTER, Outcome
@@ -70,7 +70,7 @@ def command(
         before = backtest.compiled(folders) if other else None
         found = backtest.run(
             folders, after, before, since_us=only.since_us, project=only.project, keep=limit if as_json else 0,
-            progress=reading.Bar("judging", least=2, patience=reading.PATIENCE),
+            progress=progress.Bar("judging", least=2, patience=progress.PATIENCE),
         )  # fmt: skip
     except Missing as error:
         fail(error.message, code=2 if fail_on else 1, as_json=as_json)

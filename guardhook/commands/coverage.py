@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from guardhook.commands import reading
+from guardhook.commands import progress, reading
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail, say
 
@@ -51,7 +51,7 @@ def command(
     except BadQuery as error:
         fail(error.message, as_json=as_json)
     problems: list[tuple[str, str]] = []
-    bar = reading.Bar("reading session logs")
+    bar = progress.Bar("reading session logs")
     found = coverage.measure(
         resolve(directory), bound, paths=paths or None, project=None if project is None else reading.project_root(project),
         problem=lambda path, why: problems.append((path, why)), progress=bar,

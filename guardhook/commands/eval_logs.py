@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guardhook.commands import reading
+from guardhook.commands import progress
 from guardhook.core.folders import Folders
 from guardhook.evals.safety import Coverage
 from guardhook.store import Trace
@@ -29,7 +29,7 @@ class Logs:
         from guardhook.intake import coverage
 
         out = {}
-        for one in coverage.measure(self._folders, self._since, progress=reading.Bar("reading session logs")):
+        for one in coverage.measure(self._folders, self._since, progress=progress.Bar("reading session logs")):
             if one.session is not None:
                 ran = frozenset(missed.call for missed in one.ran_although_blocked if missed.call is not None)
                 out[one.dialect, one.session] = Coverage(one.reached, one.calls, ran)

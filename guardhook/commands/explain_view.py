@@ -12,10 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from guardhook.commands import explain_tree
+from guardhook.commands.explained import parsed
 from guardhook.core.jsontext import printable
 
 if TYPE_CHECKING:
-    from guardhook.commands.explain import Explained
+    from guardhook.commands.explained import Explained
     from guardhook.core.effect import Effect
 
 WIDTH = 80
@@ -89,8 +90,6 @@ def _call(console: Console, found: Explained) -> None:
 
 
 def _tree(console: Console, found: Explained, number: int) -> None:
-    from guardhook.commands.explain import parsed
-
     result = parsed(found, number)
     if result is None:
         return

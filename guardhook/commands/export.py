@@ -11,7 +11,7 @@ from typing import IO
 
 import click
 
-from guardhook.commands import outfile, reading
+from guardhook.commands import outfile, progress, reading
 from guardhook.commands.output import fail, say
 from guardhook.store import Filter, Store, Trace
 
@@ -103,7 +103,7 @@ def _parquet_possible(path: str | None) -> None:
 
 def _watched(store: Store, chosen: Filter, *, quiet: bool) -> Iterator[Trace]:
     """The traces, with a bar for who waits at a terminal."""
-    bar = reading.Bar("exporting", least=2, patience=reading.PATIENCE)
+    bar = progress.Bar("exporting", least=2, patience=progress.PATIENCE)
     total = 0 if quiet or not sys.stderr.isatty() else store.traces(chosen, limit=0).total
     for number, trace in enumerate(store.iterate(chosen)):
         bar(number, total)

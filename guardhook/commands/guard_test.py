@@ -127,7 +127,7 @@ def _given(path: str | None, dialect: str | None, as_json: bool) -> Event:
 
 def _trace(trace_id: str, directory: str | None, as_json: bool) -> None:
     """Judges a recorded trace by the policies as they are now."""
-    from guardhook.commands import reading
+    from guardhook.commands import progress, reading
     from guardhook.store import backtest, rejudge
 
     folders = resolve(directory)
@@ -138,7 +138,7 @@ def _trace(trace_id: str, directory: str | None, as_json: bool) -> None:
         missing = dict.fromkeys(backtest.REASONS, 0)
         counts = dict.fromkeys(("deny", "require_review", "warn"), 0)
         matches: list[dict[str, object]] = []
-        bar = reading.Bar("judging", least=2, patience=reading.PATIENCE)
+        bar = progress.Bar("judging", least=2, patience=progress.PATIENCE)
         for number, one in enumerate(rejudge.judge(store, folders, trace, policies)):
             if number % 64 == 0:
                 bar(number, trace.step_count)

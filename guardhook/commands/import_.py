@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from guardhook.commands import reading
+from guardhook.commands import progress, reading
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail, say
 
@@ -75,7 +75,7 @@ def command(
     # Records are trees, which end without the collector; at its usual pace it takes a twentieth of the time, and finds nothing.
     gc.freeze()
     gc.set_threshold(100_000)
-    bar = reading.Bar("importing")
+    bar = progress.Bar("importing")
     results: list[Result] = []
     spooled = contextlib.ExitStack()
     try:

@@ -11,7 +11,7 @@ import click
 from guardhook.commands import folders as where
 from guardhook.commands.output import emit, fail, say
 from guardhook.harness import apply, machine, model, places, table
-from guardhook.harness.model import HarnessError
+from guardhook.harness.errors import HarnessError
 
 
 @click.command(name="install")

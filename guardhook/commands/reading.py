@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from guardhook.commands import rollout_shared, standing_shared
+from guardhook.commands import progress, rollout_shared, standing_shared
 from guardhook.commands.folders import mentions, resolve
 from guardhook.commands.output import fail, say
 from guardhook.core.folders import Folders
@@ -35,9 +35,7 @@ from guardhook.views.text import Paint
 
 F = TypeVar("F", bound=Callable[..., Any])
 WIDTH = 80
-_SLOW_BYTES = 4 << 20
 _FAR = 1 << 53  # no number of steps or traces is larger, and SQLite and JSON can say this one
-PATIENCE = 0.5  # seconds until a bar of work of unknown weight appears
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]
@@ -202,7 +200,9 @@ def opened(directory: str | None, as_json: bool, *, nothing: object = None) -> I
     _harmless_streams()
     try:
         folders = resolve(directory)
-        store = open_store(folders, idle_seconds=idle_seconds(folders), progress=Bar(), on_notice=say, temporary=True)
+        store = open_store(
+            folders, idle_seconds=idle_seconds(folders), progress=progress.Bar(), on_notice=say, temporary=True
+        )
         rollout_shared.keep_up(store, folders)
         standing_shared.keep_up(store, folders)
     except Missing as error:
@@ -261,34 +261,6 @@ def idle_seconds(folders: Folders) -> float:
     if isinstance(minutes, (int, float)) and not isinstance(minutes, bool) and 0 < minutes < 1e6:
         return minutes * 60.0
     return IDLE_SECONDS
-
-
-class Bar:
-    """Progress of long work on stderr, when that is a terminal. Less than `least` of it, or than `patience` seconds, shows nothing."""
-
-    def __init__(self, what: str = "reading the journal", *, least: int = _SLOW_BYTES, patience: float = 0.0) -> None:
-        self._what = what
-        self._least = least
-        self._shown = False
-        self._from = time.monotonic() + patience
-
-    def __call__(self, done: int, total: int) -> None:
-        if total < self._least or not sys.stderr.isatty():
-            return
-        if done >= total:
-            self.clear()
-        elif self._shown or time.monotonic() >= self._from:
-            full = 30 * done // total
-            sys.stderr.write(f"\r{self._what} [{'#' * full}{'.' * (30 - full)}] {100 * done // total}%")
-            self._shown = True
-        sys.stderr.flush()
-
-    def clear(self) -> None:
-        """Takes the bar away, for other words."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._shown = False
 
 
 def width() -> int:

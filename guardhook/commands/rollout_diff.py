@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from guardhook.commands import reading, rollout_shared
+from guardhook.commands import reading, rollout_named
 from guardhook.commands.output import fail
 
 
@@ -25,8 +25,8 @@ def command(a: str, b: str, exact: bool, fail_on: str | None, as_json: bool, dir
 
     if fail_on not in (None, "regression"):
         fail(f"--fail-on {fail_on!r}: there is regression", as_json=as_json)
-    rollout_shared.tolerate()
-    sides = [canonical(rollout_shared.named(n, directory, as_json).events, EXACT if exact else DEFAULT) for n in (a, b)]
+    rollout_named.tolerate()
+    sides = [canonical(rollout_named.named(n, directory, as_json).events, EXACT if exact else DEFAULT) for n in (a, b)]
     found, judged = diff(sides[0], sides[1]), score(sides[0], sides[1])
     with reading.heard():
         if as_json:

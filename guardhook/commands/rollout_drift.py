@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from guardhook.commands import reading, rollout_shared
+from guardhook.commands import reading, rollout_named, rollout_shared
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail, say
 from guardhook.core.folders import Folders
@@ -42,12 +42,12 @@ def command(name: str | None, since: str | None, strict: bool, as_json: bool, di
     folders = resolve(directory)
     bound = reading.narrowed(time.time(), as_json, since=since)
     rollout: Rollout | None = None
-    if name is not None and rollout_shared.is_file(name):
-        rollout = rollout_shared.from_file(name, as_json)
+    if name is not None and rollout_named.is_file(name):
+        rollout = rollout_named.from_file(name, as_json)
     found: list[Drift] = []
     skipped: list[str] = []
     whole = True
-    rollout_shared.tolerate()
+    rollout_named.tolerate()
     with reading.opened(directory, as_json) as store:
         try:
             main = backtest.compiled(folders)

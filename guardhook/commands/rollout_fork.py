@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from guardhook.commands import reading, rollout_shared
+from guardhook.commands import reading, rollout_named, rollout_shared
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import fail, say
 
@@ -65,7 +65,7 @@ def command(
         fail("--json tells about the fork and needs --output FILE for the fork itself", as_json=True)
     safety = forking.Safety(include_system_prompt, include_tool_results, unsafe_preserve_tool_calls)
     made, source, recorded = _make(name, step, safety, record, directory, as_json)
-    rollout_shared.tolerate()
+    rollout_named.tolerate()
     text = _text(made, source, form, append)
     if output is None:
         _print(text)
@@ -104,8 +104,8 @@ def _make(
             hint = ["give --include-tool-results as well"] if safety.unsafe_preserve_tool_calls and not safety.include_tool_results else []  # fmt: skip
             fail(str(error), hints=hint, code=2, as_json=as_json)
 
-    if rollout_shared.is_file(name):
-        rollout = rollout_shared.from_file(name, as_json)
+    if rollout_named.is_file(name):
+        rollout = rollout_named.from_file(name, as_json)
         made = forked(rollout)
         with open(os.path.expanduser(name), "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -117,10 +117,10 @@ def _make(
         from guardhook.rollout.runs import find_in
 
         ref = find_in(store, name)
-        rollout = rollout_shared.from_store(store, folders, ref.run_id, as_json)
+        rollout = rollout_named.from_store(store, folders, ref.run_id, as_json)
         made = forked(rollout)
         recorded = keep(store, folders, ref, made) if record else None
-        found = made, _source(rollout, rollout_shared.digest(folders, ref, as_json)), recorded
+        found = made, _source(rollout, rollout_named.digest(folders, ref, as_json)), recorded
     assert found is not None
     return found
 

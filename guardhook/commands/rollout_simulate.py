@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from guardhook.commands import reading, rollout_shared
+from guardhook.commands import reading, rollout_named
 
 _SHOWN = 50
 
@@ -12,7 +12,7 @@ _SHOWN = 50
 @click.command("simulate")
 @click.argument("name", metavar="RUN|FILE")
 @click.option("--detail", is_flag=True, help="Say how much of it two independent events prove.")
-@rollout_shared.headless
+@rollout_named.headless
 @reading.as_json
 @reading.directory
 def command(name: str, detail: bool, allow_headless: bool, as_json: bool, directory: str | None) -> None:
@@ -22,14 +22,14 @@ def command(name: str, detail: bool, allow_headless: bool, as_json: bool, direct
     """
     from guardhook.rollout.simulate import simulate
 
-    found = rollout_shared.named(name, directory, as_json, allow_headless=allow_headless)
+    found = rollout_named.named(name, directory, as_json, allow_headless=allow_headless)
     result = simulate(found.events, found.gaps)
     if as_json:
         reading.print_json(result.as_dict(detail=detail))
     else:
         from guardhook.views.text import count, one_line
 
-        rollout_shared.tolerate()
+        rollout_named.tolerate()
         say = "fit together" if result.matched else "DON'T fit together"
         click.echo(f"{count(result.events_replayed)} events, {count(result.step_count)} steps: the calls {say}.")
         for mismatch in result.mismatches[:_SHOWN]:

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from guardhook.commands import reading, rollout_shared
+from guardhook.commands import reading, rollout_named, rollout_shared
 from guardhook.commands.folders import resolve
 from guardhook.commands.output import say
 from guardhook.core.folders import Folders
@@ -15,7 +15,7 @@ from guardhook.core.folders import Folders
 @click.command("verify")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--no-journal", is_flag=True, help="Don't compare with the journal.")
-@rollout_shared.headless
+@rollout_named.headless
 @reading.as_json
 @reading.directory
 def command(
@@ -28,7 +28,7 @@ def command(
     from guardhook.rollout.load import TERMINAL, Reader, RolloutError
 
     folders = resolve(directory)
-    rollout_shared.tolerate()
+    rollout_named.tolerate()
     results: list[dict[str, object]] = []
     for name in files:
         path = os.path.expanduser(name)

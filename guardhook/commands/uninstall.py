@@ -10,7 +10,7 @@ from guardhook.commands import folders as where
 from guardhook.commands.output import emit, fail, say
 from guardhook.core.folders import Folders
 from guardhook.harness import apply, machine, model, places, record, table
-from guardhook.harness.model import HarnessError
+from guardhook.harness.errors import HarnessError
 
 
 @click.command(name="uninstall")

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from guardhook.core.folders import Folders
 from guardhook.evals.model import Evaluator, EvaluatorFailed, Examination, Result
 from guardhook.store import Appender, Evaluation, Step, Store, StoreError, Trace, instants
+from guardhook.store.columns import json_text
 from guardhook.store.model import make_id
-from guardhook.store.tables import json_text
 
 
 class Failure(NamedTuple):

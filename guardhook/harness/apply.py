@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from guardhook.core.folders import Folders
 from guardhook.core.jsontext import printable
 from guardhook.harness import record
+from guardhook.harness.errors import HarnessError
 from guardhook.harness.files import Files, digest
 from guardhook.harness.machine import Machine
-from guardhook.harness.model import FileEdit, Finding, Harness, HarnessError, Request, Undo
+from guardhook.harness.model import FileEdit, Finding, Harness, Request, Undo
 
 
 @dataclass

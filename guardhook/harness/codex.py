@@ -12,20 +12,10 @@ from typing import Any
 
 from guardhook.core import limits
 from guardhook.harness import clients, codex_trust, commandline, hooksfile, hookstoml, model, tomllines
+from guardhook.harness.errors import HarnessError
 from guardhook.harness.files import Files
 from guardhook.harness.machine import Machine
-from guardhook.harness.model import (
-    Client,
-    FileEdit,
-    Finding,
-    HarnessError,
-    Plan,
-    Ran,
-    Reader,
-    Registration,
-    Request,
-    Undo,
-)
+from guardhook.harness.model import Client, FileEdit, Finding, Plan, Ran, Reader, Registration, Request, Undo
 
 ID = "codex"
 TITLE = "Codex CLI"

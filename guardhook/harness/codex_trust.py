@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from guardhook import __version__
+from guardhook.harness.errors import HarnessError
 from guardhook.harness.machine import Machine
-from guardhook.harness.model import HarnessError
 
 SECONDS = 20.0
 _LINE = 4 * 1024 * 1024

@@ -12,7 +12,7 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from guardhook.harness.model import HarnessError
+from guardhook.harness.errors import HarnessError
 
 PROGRAM = "guardhook-hook"
 _EVENT = re.compile(r"[A-Za-z]{1,40}")

@@ -14,8 +14,9 @@ from guardhook.core import limits
 from guardhook.core.folders import Folders
 from guardhook.harness import clients, liveness, model, program
 from guardhook.harness.apply import files_of
+from guardhook.harness.errors import HarnessError
 from guardhook.harness.machine import Machine
-from guardhook.harness.model import Client, Finding, Harness, HarnessError, Ran, Registration
+from guardhook.harness.model import Client, Finding, Harness, Ran, Registration
 
 DENY = "guardhook-canary --deny"  # denied by the gate itself, whatever the policies say (guardhook.gate.judge)
 PASS = "true"

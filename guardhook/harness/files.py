@@ -15,8 +15,8 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from guardhook.harness.errors import HarnessError
 from guardhook.harness.machine import Machine
-from guardhook.harness.model import HarnessError
 
 MOST = 1024 * 1024
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)

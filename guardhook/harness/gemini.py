@@ -15,20 +15,10 @@ from typing import Any
 from guardhook import __version__
 from guardhook.core import limits
 from guardhook.harness import clients, commandline, hooksfile, model
+from guardhook.harness.errors import HarnessError
 from guardhook.harness.files import Files
 from guardhook.harness.machine import Machine
-from guardhook.harness.model import (
-    Client,
-    FileEdit,
-    Finding,
-    HarnessError,
-    Plan,
-    Ran,
-    Reader,
-    Registration,
-    Request,
-    Undo,
-)
+from guardhook.harness.model import Client, FileEdit, Finding, Plan, Ran, Reader, Registration, Request, Undo
 
 ID = "gemini"
 TITLE = "Gemini CLI"

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from guardhook.harness import jsonc, jsonedit
+from guardhook.harness.errors import HarnessError
 from guardhook.harness.jsonc import Document, Node
-from guardhook.harness.model import ABSENT, FileEdit, HarnessError, JsonPath, Undo
+from guardhook.harness.model import ABSENT, FileEdit, JsonPath, Undo
 
 Ours = Callable[[object], bool]  # is this handler one of ours?
 

@@ -17,8 +17,9 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from guardhook.harness import tomllines
+from guardhook.harness.errors import HarnessError
 from guardhook.harness.hooksfile import Ours
-from guardhook.harness.model import ABSENT, FileEdit, HarnessError
+from guardhook.harness.model import ABSENT, FileEdit
 from guardhook.policy import tomltext
 
 BEGIN = "# The hooks below are written by `guardhook install` and removed by `guardhook uninstall`."

@@ -28,15 +28,6 @@ CLOSING_SECONDS = 2
 JsonPath = tuple[str, ...]
 
 
-class HarnessError(Exception):
-    """Something a person must put right first. The message names the file; hints say what to do."""
-
-    def __init__(self, message: str, *hints: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hints = hints
-
-
 @dataclass(frozen=True)
 class Launchers:
     """Absolute paths of one harness's two launchers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guardhook.core.folders import Folders
-from guardhook.harness.model import HarnessError
+from guardhook.harness.errors import HarnessError
 
 _EVENTS = frozenset(("user_prompt", "prompt_expansion"))
 

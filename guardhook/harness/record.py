@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from guardhook.core.folders import Folders
+from guardhook.harness.errors import HarnessError
 from guardhook.harness.files import digest
-from guardhook.harness.model import HarnessError, JsonPath, Undo
+from guardhook.harness.model import JsonPath, Undo
 
 FOLDER = "installs"
 REGISTRATIONS = (

@@ -12,8 +12,8 @@ import msgspec
 from guardhook.intake import records
 from guardhook.intake.import_steps import flatten, number
 from guardhook.intake.imports import ImportFailed
+from guardhook.store.given import structured
 from guardhook.store.instants import iso_ms
-from guardhook.store.recorded import structured
 
 DOCUMENT = re.compile(rb'\s*\{\s*"session"\s*:\s*\{')
 _ITEMS = re.compile(r'\s*,\s*"items"\s*:\s*\[')

@@ -35,7 +35,7 @@ from guardhook.intake.codex_records import (
 )
 from guardhook.intake.import_steps import Prompt, Recent, Steps, Turns, flatten, number
 from guardhook.intake.imports import Counts, Event, Identity, Run
-from guardhook.store.recorded import structured
+from guardhook.store.given import structured
 
 NAME = "codex-rollout"
 VERSION = "1"

@@ -16,8 +16,8 @@ from guardhook.intake.documents import Item
 from guardhook.intake.recording import project_of
 from guardhook.store import Filter, Missing, Store, StoreError, open_store, protocol
 from guardhook.store.append import Appender
+from guardhook.store.given import structured
 from guardhook.store.model import EVALUATORS, make_id
-from guardhook.store.recorded import structured
 
 FAULTS_MOST = 200
 DIALECT = "ingest"

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 
 from guardhook.journal import files, recover, write
-from guardhook.journal.read import PACKED
+from guardhook.journal.write import PACKED
 
 LEAST_BYTES = 8192  # smaller files would take as much room on disk
 MOST_BYTES = 8 << 30  # of one file, uncompressed

@@ -13,10 +13,9 @@ import msgspec
 
 from guardhook.journal import files, line, recover
 from guardhook.journal import generation as generations
-from guardhook.journal.write import HEADS, SUFFIX
+from guardhook.journal.write import HEADS, PACKED, SUFFIX
 
 GENERATION = generations.NUMBER
-PACKED = SUFFIX + ".gz"
 IMPORTS = "imports"
 _CHUNK = 1 << 20
 

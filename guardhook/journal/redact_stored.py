@@ -97,7 +97,7 @@ class Redactor:
 
     def _rewrite(self, place: read.SessionFile) -> File:
         with _folder(self._journal, place.day) as folder:
-            if place.day != read.IMPORTS and _exists(folder, place.key + read.PACKED):
+            if place.day != read.IMPORTS and _exists(folder, place.key + write.PACKED):
                 counted = self._count(place)
                 if not counted.changed:
                     return counted

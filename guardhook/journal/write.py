@@ -22,6 +22,7 @@ from guardhook.journal import files, line
 
 HEADS = "heads"
 SUFFIX = ".jsonl"
+PACKED = SUFFIX + ".gz"  # of a session that was silent for long (guardhook.journal.pack)
 _HEAD_BYTES = 64 * 1024
 
 # State of a session's current segment. FRESH: segment 1, which nothing has opened yet (late events of an unknown session).

@@ -14,6 +14,7 @@ from guardhook.rollout.parts import step_done
 from guardhook.rollout.state import Ending
 from guardhook.store import protocol, recorded
 from guardhook.store.facts import canonical, text
+from guardhook.store.given import structured
 from guardhook.store.lines import Raw
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def start(r: Renderer, event: dict[str, object]) -> None:
     state = r.state
     found = {"harness": text(event.get("dialect")) or text(event.get("agent_name")), "harness_version": text(event.get("agent_version")), "cwd": text(event.get("project"))}  # fmt: skip
     state.held = {k: v for k, v in found.items() if v is not None}
-    r.start(prompt_of(recorded.structured(event.get("input"))), {"recorded": True, **_later(event), **_owner(event)})
+    r.start(prompt_of(structured(event.get("input"))), {"recorded": True, **_later(event), **_owner(event)})
     status = event.get("status")
     if status in ("completed", "failed", "timeout"):
         end(r, event)
@@ -108,7 +109,7 @@ def start(r: Renderer, event: dict[str, object]) -> None:
 def begin_step(r: Renderer, event: dict[str, object]) -> None:
     """A step of any kind begins."""
     kind, name = str(event["step_type"]), str(event["name"])
-    given = recorded.structured(event.get("input"))
+    given = structured(event.get("input"))
     number = event["step_number"]
     if kind == "tool_call":
         call = calls.start(
@@ -146,7 +147,7 @@ def end_step(r: Renderer, event: dict[str, object]) -> None:
     kind = r.state.agents.pop(number, None)
     if kind is None:
         return
-    output = recorded.structured(event.get("output"))
+    output = structured(event.get("output"))
     error = protocol.error_text(event.get("error"), dump)
     duration = protocol.whole(event.get("duration_ms"))
     timing = {} if duration is None else {"duration_ms": duration}
@@ -232,7 +233,7 @@ def end(r: Renderer, event: dict[str, object]) -> None:
     status = event.get("status", "completed")
     if status in ("failed", "timeout"):
         state.failed = protocol.error_text(event.get("error"), dump) or str(status)
-    output = recorded.structured(event.get("output"))
+    output = structured(event.get("output"))
     data: dict[str, object] = {**({} if output is None else {"output": _words(output)}), **_later(event)}
     if status == "timeout":
         data["reason"] = "timeout"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from guardhook.journal import line
 from guardhook.rollout import told
 from guardhook.rollout.lines import instant
-from guardhook.store import recorded
 from guardhook.store.facts import text
+from guardhook.store.given import structured
 
 if TYPE_CHECKING:
     from guardhook.rollout.render import Renderer
@@ -64,7 +64,7 @@ def finish(r: Renderer) -> None:
 def _start(r: Renderer, found: list[Moment], root: Moment | None, prompt: Moment | None) -> None:
     facts = next((f for m in ([root] if root else []) + found if isinstance(f := m.event.get("trace"), dict)), {})
     _at(r, min((m.when for m in found), default=_NEVER))
-    given = None if root is None else told.prompt_of(recorded.structured(root.event.get("input")))
+    given = None if root is None else told.prompt_of(structured(root.event.get("input")))
     if given is None and prompt is not None:
         given = text(prompt.event.get("text"))
     told.start(

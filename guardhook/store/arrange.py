@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from guardhook.store.columns import json_text
 from guardhook.store.schema import SHIFT
 from guardhook.store.state import Part, Row
 
@@ -34,8 +35,6 @@ def load(db: sqlite3.Connection, serial: int, name: str) -> Part | None:
 
 def save(db: sqlite3.Connection, parts: dict[tuple[int, str], Part]) -> None:
     """Writes parts, new ones and changed ones."""
-    from guardhook.store.tables import json_text
-
     db.executemany(
         f"INSERT OR REPLACE INTO agent_trace_parts (serial, {_COLUMNS}, row) VALUES (?,?,?,?,?,?,?,?,?,?)",
         [
@@ -133,8 +132,6 @@ def _events(db: sqlite3.Connection, serial: int, parts: Sequence[Part], numbers:
 
 def _details(db: sqlite3.Connection, serial: int, numbers: dict[str, int]) -> None:
     """Messages that came beside their step become its input and output, unless the step says these itself."""
-    from guardhook.store.tables import json_text
-
     found: dict[str, tuple[list[object], list[object]]] = {}
     rows = db.execute(
         "SELECT within, row FROM agent_trace_parts WHERE serial = ? AND role = 'detail' ORDER BY at IS NULL, at, seq",

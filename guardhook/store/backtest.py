@@ -19,9 +19,9 @@ from guardhook.analysis.facts import Facts
 from guardhook.core.event import Event
 from guardhook.core.folders import Folders
 from guardhook.core.verdict import RANK, Verdict
-from guardhook.journal import files, read
+from guardhook.journal import files, read, write
 from guardhook.policy.compiled import Compiled
-from guardhook.store import behind, instants
+from guardhook.store import instants
 from guardhook.store.errors import StoreError, Unusable
 from guardhook.store.fold import trace_id
 
@@ -427,7 +427,7 @@ def _recent(folders: Folders, file: read.SessionFile, since_us: int) -> bool:
     if file.day >= instants.iso_ms(since_us)[:10]:
         return True
     path = file.path(folders.journal)
-    for name in (path, path.removesuffix(behind.SUFFIX) + behind.PACKED):
+    for name in (path, path.removesuffix(write.SUFFIX) + write.PACKED):
         with contextlib.suppress(OSError):
             if os.lstat(name).st_mtime * 1_000_000 >= since_us - _CLOCKS_US:
                 return True
@@ -453,7 +453,7 @@ def _calls(
                 unread.append(f"{file.day}/{file.key}: {error.strerror or error}")
                 continue
             if known.problem is not None:
-                unread.append(f"{file.day}/{file.key}{behind.PACKED}: {known.problem}")
+                unread.append(f"{file.day}/{file.key}{write.PACKED}: {known.problem}")
             try:
                 for entry in read.entries(known.fd):
                     line = entry.line

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 from guardhook.journal.generation import current as generation
 from guardhook.journal.recover import is_day
+from guardhook.journal.write import PACKED, SUFFIX
 
-SUFFIX = ".jsonl"
-PACKED = ".jsonl.gz"
 IMPORTS = "imports"
 
 

@@ -80,7 +80,7 @@ def _status(path: str) -> os.stat_result | None:
 
 def _files(journal: str, day: str, key: str) -> list[str]:
     """The files of one session and day: plain, compressed or both, and what belongs to a compressed one."""
-    paths = (f"{journal}/{day}/{key}{suffix}" for suffix in (behind.SUFFIX, behind.PACKED, recover.COPY))
+    paths = (f"{journal}/{day}/{key}{suffix}" for suffix in (write.SUFFIX, write.PACKED, recover.COPY))
     return [path for path in paths if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path))]
 
 
@@ -150,7 +150,7 @@ def _would_compress(folders: Folders, session: Session) -> int | None:
 def _worth_it(folders: Folders, session: Session) -> bool:
     for day in session.days:
         with contextlib.suppress(OSError):
-            if os.lstat(f"{folders.journal}/{day}/{session.key}{behind.SUFFIX}").st_size >= pack.LEAST_BYTES:
+            if os.lstat(f"{folders.journal}/{day}/{session.key}{write.SUFFIX}").st_size >= pack.LEAST_BYTES:
                 return True
     return False
 

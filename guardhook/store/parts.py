@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from guardhook.store import instants, protocol
 from guardhook.store.facts import flat, text
+from guardhook.store.given import Refused, decision_of, structured
 from guardhook.store.model import STEP_TYPES
-from guardhook.store.recorded import Refused, decision_of, structured
 from guardhook.store.state import Lead, Part, Parts, Row, Sink, State
 from guardhook.store.steps import count_tokens, follow_run, millis
 

@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from guardhook.journal import generation, read
+from guardhook.journal import generation, read, write
 from guardhook.journal import line as journal_line
 from guardhook.store import behind, fold, protocol, recorded, schema
 from guardhook.store.errors import Corrupt
+from guardhook.store.given import Refused
 from guardhook.store.instants import micros
 from guardhook.store.lines import SEQ_MOST, Entry, Place, Raw, entries
 from guardhook.store.steps import millis
@@ -238,10 +239,10 @@ class _Batch:
             except FileNotFoundError:
                 continue
             except OSError as error:  # a link, another user's file, no permission
-                unreadable.append((f"{folder}/{key}{behind.SUFFIX}", error.strerror or str(error)))
+                unreadable.append((f"{folder}/{key}{write.SUFFIX}", error.strerror or str(error)))
                 continue
             if known.problem is not None:
-                unreadable.append((f"{folder}/{key}{behind.PACKED}", known.problem))
+                unreadable.append((f"{folder}/{key}{write.PACKED}", known.problem))
             status, size = known.status, os.fstat(known.fd).st_size
             place = before.pop(folder, None)
             if place is None:
@@ -343,7 +344,7 @@ class _Session:
         if kind == journal_line.RECEIVED:
             held = tables.find(self.trace_id)
             if held is not None and held.source != self.source:
-                raise recorded.Refused(_others(self.trace_id))
+                raise Refused(_others(self.trace_id))
             state = fold.hook(tables, held.state if held else None, self.key, line.seq, line.ts, us, data)
             if held is None and state is not None and tables.find(state.id) is None:
                 tables.hold(state)
@@ -351,14 +352,14 @@ class _Session:
             name = self._named(data)
             held = tables.find(name)
             if held is not None and held.source != self.source:
-                raise recorded.Refused(_others(name))
+                raise Refused(_others(name))
             state = recorded.apply(tables, held.state if held else None, kind, line.seq, line.ts, us, data)
             if held is None and state is not None and tables.find(name) is None:
                 tables.hold(state)
         elif kind.startswith("eval."):
             event = data.get("event")
             if not isinstance(event, dict):
-                raise recorded.Refused("the line has no event")
+                raise Refused("the line has no event")
             if not event.get("evaluated_at"):
                 event["evaluated_at"] = millis(line.ts)
             tables.evaluation(self._named(data), line.seq, event)
@@ -367,13 +368,13 @@ class _Session:
                 entry, "gap", f"{data.get('reason')}, {data.get('bytes', data.get('lines', '?'))} bytes or lines"
             )
         elif kind != journal_line.NOTE:
-            raise recorded.Refused(f"unknown type {kind[:80]}")
+            raise Refused(f"unknown type {kind[:80]}")
 
     def _named(self, data: dict[str, object]) -> str:
         name = data.get("trace")
         problem = protocol.id_problem(name)
         if problem is not None:
-            raise recorded.Refused(problem)
+            raise Refused(problem)
         return str(name)
 
     def _problem(self, entry: Entry, kind: str, detail: str) -> None:
@@ -382,7 +383,7 @@ class _Session:
             return
         self.batch.db.execute(
             "INSERT INTO journal_problems (source, file, line, offset, kind, detail) VALUES (?,?,?,?,?,?)",
-            (self.source, f"{entry.place.folder}/{self.key}{behind.SUFFIX}", entry.number, entry.offset, kind, detail),
+            (self.source, f"{entry.place.folder}/{self.key}{write.SUFFIX}", entry.number, entry.offset, kind, detail),
         )
 
 

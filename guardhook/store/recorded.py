@@ -8,8 +8,9 @@ A start may carry what only copies have: parent_trace_id, forked_from_step, stat
 
 from __future__ import annotations
 
-from guardhook.store import instants, protocol
+from guardhook.store import instants, parts, protocol
 from guardhook.store.facts import flat, text
+from guardhook.store.given import Refused, decision_of, structured
 from guardhook.store.model import STATUSES
 from guardhook.store.state import OPEN_MOST, Open, Row, Sink, State
 from guardhook.store.steps import count_tokens, follow_run, millis
@@ -23,13 +24,7 @@ NATIVE = {
     "snapshot": "snapshot",
     "end": "trace_end",
 }
-
-
 PART = "trace.part"  # what is told in parts: guardhook.store.parts
-
-
-class Refused(ValueError):
-    """A line that can't be applied, and why."""
 
 
 def apply(
@@ -40,8 +35,6 @@ def apply(
     native = NATIVE.get(word)
     fields = data.get("event")
     if type == PART and isinstance(fields, dict):
-        from guardhook.store import parts
-
         return parts.apply(sink, state, seq, ts, us, data, fields)
     if native is None or not isinstance(fields, dict):
         raise Refused(f"unknown type {type}" if native is None else "the line has no event")
@@ -210,36 +203,7 @@ def _step_end(sink: Sink, state: State, number: int, ts: str, us: int, event: di
     sink.change(state, number, changes, metadata if isinstance(metadata, dict) else {})
 
 
-def decision_of(event: dict[str, object]) -> dict[str, object]:
-    """A checked decision as the store keeps it."""
-    confidence = event.get("confidence")
-    options = event.get("options")
-    return {
-        "options": options if isinstance(options, list) else [],
-        "chosen": event["chosen"],
-        "rationale": protocol.plain(event.get("rationale")),
-        "confidence": confidence,
-        "decided_by": protocol.decided_by(event.get("decided_by")),
-    }
-
-
 def _value(event: dict[str, object], name: str) -> object:
     """A value of an event. Copies of what a store held (`verbatim`) are taken as they are: there, text that looks like JSON was text."""
     value = event.get(name)
     return value if event.get("verbatim") is True else structured(value)
-
-
-def structured(value: object) -> object:
-    """A text that is the JSON of an object or list is stored as that; every other value as it is."""
-    if isinstance(value, str):
-        head = value.strip()[:1]
-        if head in ("{", "["):
-            import msgspec
-
-            try:
-                found = msgspec.json.decode(value)
-            except (msgspec.DecodeError, ValueError, RecursionError):
-                return value
-            if isinstance(found, (dict, list)):
-                return found
-    return value

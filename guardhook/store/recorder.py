@@ -24,6 +24,7 @@ from guardhook.journal.line import iso
 from guardhook.store import protocol, recorded, schema
 from guardhook.store.append import Appender
 from guardhook.store.errors import StoreError
+from guardhook.store.given import Refused
 from guardhook.store.instants import micros
 from guardhook.store.lines import clean
 from guardhook.store.model import STATUSES, make_id
@@ -194,7 +195,7 @@ class TraceRecorder:
                 connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
-        except recorded.Refused as error:
+        except Refused as error:
             raise Rejected(str(error)) from None
         except sqlite3.Error as error:
             raise schema.told(error, "the given store") from None

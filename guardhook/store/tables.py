@@ -6,8 +6,8 @@ import sqlite3
 
 import msgspec
 
-from guardhook.core.jsontext import dumps
 from guardhook.store import arrange, protocol
+from guardhook.store.columns import json_text
 from guardhook.store.errors import Corrupt
 from guardhook.store.instants import micros
 from guardhook.store.model import EVALUATORS, make_id
@@ -31,16 +31,7 @@ _STEP_SQL = (
 )
 _TRACE_SQL = f"INSERT OR REPLACE INTO agent_traces ({', '.join(_TRACE)}) VALUES ({', '.join('?' * len(_TRACE))})"
 
-_encoder = msgspec.json.Encoder()
 _states = msgspec.json.Decoder(State)
-
-
-def json_text(value: object) -> str:
-    """Compact JSON, non-ASCII as it is."""
-    try:
-        return _encoder.encode(value).decode()
-    except (UnicodeEncodeError, OverflowError):  # an integer beyond 64 bits
-        return dumps(msgspec.to_builtins(value))
 
 
 def _damaged(what: str) -> Corrupt:

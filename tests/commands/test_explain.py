@@ -12,8 +12,8 @@ from commands_rig import at_terminal, environment, plain
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from guardhook.commands.explain import HARNESSES, as_data, explain, in_dialect
 from guardhook.commands.explain_tree import lines, parse
+from guardhook.commands.explained import HARNESSES, as_data, explain, in_dialect
 from guardhook.core.event import Event
 from guardhook.core.folders import Folders, explicit
 from guardhook.dialects import tools

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from guardhook.commands import main, reading
+from guardhook.commands import main, progress
 from guardhook.core.folders import explicit
 from guardhook.journal import line, write
 from guardhook.store import Appender, TraceRecorder
@@ -549,7 +549,7 @@ def test_a_long_catch_up_shows_its_progress_on_a_terminal_only(
 ) -> None:
     screen = Screen(terminal)
     monkeypatch.setattr(sys, "stderr", screen)
-    bar = reading.Bar()
+    bar = progress.Bar()
     for tenth in range(1, 11):
         bar(total * tenth // 10, total)
     assert ("50%" in screen.getvalue()) is shown
@@ -562,11 +562,11 @@ def test_exporting_and_judging_show_their_progress_too(
 ) -> None:
     bars: list[tuple[str, int, int]] = []
 
-    class Noted(reading.Bar):
+    class Noted(progress.Bar):
         def __call__(self, done: int, total: int) -> None:
             bars.append((self._what, done, total))
 
-    monkeypatch.setattr(reading, "Bar", Noted)
+    monkeypatch.setattr(progress, "Bar", Noted)
     for name in ("a", "b", "c"):
         put(data, name, step(1))
     assert run(data, *words).exit_code == 0

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardhook.harness import hookstoml
-from guardhook.harness.model import HarnessError
+from guardhook.harness.errors import HarnessError
 
 OURS = "/d/bin/codex.enforce"
 

@@ -10,8 +10,9 @@ import pytest
 from install_rig import Person, put, tree
 
 from guardhook.harness import claude_code, record
+from guardhook.harness.errors import HarnessError
 from guardhook.harness.machine import Machine
-from guardhook.harness.model import Client, HarnessError, Ran
+from guardhook.harness.model import Client, Ran
 
 D = "claude-code"
 

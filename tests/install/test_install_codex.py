@@ -12,8 +12,9 @@ import pytest
 from install_rig import Person, put, tree
 
 from guardhook.harness import codex, codex_trust, record
+from guardhook.harness.errors import HarnessError
 from guardhook.harness.machine import Machine
-from guardhook.harness.model import HarnessError, Ran
+from guardhook.harness.model import Ran
 
 D = "codex"
 CONFIG = b'# mine\nmodel = "gpt-5"  # good\n\n[features]\nfoo = true\n'

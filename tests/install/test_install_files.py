@@ -11,7 +11,7 @@ from install_rig import Person, put, tree
 
 from guardhook.harness import files as module
 from guardhook.harness.apply import files_of
-from guardhook.harness.model import HarnessError
+from guardhook.harness.errors import HarnessError
 
 D = "claude-code"
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0

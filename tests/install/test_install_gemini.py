@@ -12,8 +12,9 @@ import pytest
 from install_rig import Person, put, tree
 
 from guardhook.harness import gemini
+from guardhook.harness.errors import HarnessError
 from guardhook.harness.machine import Machine
-from guardhook.harness.model import HarnessError, Ran
+from guardhook.harness.model import Ran
 
 D = "gemini"
 

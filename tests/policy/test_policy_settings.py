@@ -52,7 +52,7 @@ def test_a_broken_file_is_named(folders: Folders, data: bytes, says: str) -> Non
 def test_a_key_of_endless_parts_is_refused_wherever_toml_is_read() -> None:
     """`tomllib` keeps every prefix of a dotted key: 250 KB of one took all memory."""
     from guardhook.harness import hookstoml
-    from guardhook.harness.model import HarnessError
+    from guardhook.harness.errors import HarnessError
     from guardhook.policy import tomltext
 
     bomb = ".".join(["a"] * 100_000) + " = 1\n"

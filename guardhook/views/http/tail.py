@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from guardhook.journal import line, read
 from guardhook.journal.line import Line
+from guardhook.journal.write import SUFFIX
 from guardhook.store import behind
 
 ALL_SECONDS = 2.0
@@ -51,12 +52,12 @@ class Tail:
         names = {(folder, key) for (folder, key), file in self._files.items() if self._looked - file.grew < RECENT_SECONDS and file.grew}  # fmt: skip
         try:
             with os.scandir(f"{self._journal}/{today}") as found:
-                names.update((today, f.name[: -len(behind.SUFFIX)]) for f in found if f.name.endswith(behind.SUFFIX))
+                names.update((today, f.name[: -len(SUFFIX)]) for f in found if f.name.endswith(SUFFIX))
         except OSError:
             pass
         for folder, key in sorted(names):
             try:
-                status = os.lstat(f"{self._journal}/{folder}/{key}{behind.SUFFIX}")
+                status = os.lstat(f"{self._journal}/{folder}/{key}{SUFFIX}")
             except OSError:
                 continue
             yield folder, key, status
