@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,3 +52,16 @@ def own_folders_stay_absent() -> Iterator[None]:
     for folder in appeared:
         _absent.remove(folder)
     assert not appeared, f"this test, or one beside it, wrote to {' and '.join(appeared)}"
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _signals_as_they_were() -> Iterator[None]:
+    """A command that is about to end ignores signals; run within a test process, it would leave that to every program that later tests start."""
+    before = [(number, signal.getsignal(number)) for number in _SIGNALS]
+    yield
+    for number, handler in before:
+        if signal.getsignal(number) is not handler and handler is not None:
+            signal.signal(number, handler)
