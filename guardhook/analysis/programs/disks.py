@@ -84,6 +84,8 @@ def _mount(call: Call) -> Val:
     if len([t for t in texts if not t.startswith("-")]) >= 2:
         call.emit("privilege", ("mount",), detail=" ".join(call.argv)[:80])
         operands = options(call.args, short="otTLU", long=("--options", "--types")).rest
+        if len(operands) >= 2 and any(name.startswith("guard") for name in call.place(operands[1]).classes):
+            call.change("move", operands[1], ("mount",))  # what lay there is out of sight
         if len(operands) >= 2 and (
             "--bind" in texts or "bind" in " ".join(texts) or "--rbind" in texts or "-B" in texts
         ):
