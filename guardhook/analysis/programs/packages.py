@@ -281,19 +281,12 @@ def _package_script(call: Call, script: str) -> str:
     place = call.place(Val("package.json"))
     known = call.walker.files.get(place.text)
     text = known.text if known is not None else call.script_text(place.text, call.name)
-    if not text or len(text) > 256 * 1024:
-        return ""
-    from guardhook.core.jsontext import PayloadError, loads_text
+    from guardhook.analysis.programs.manifest import table
 
-    try:
-        data = loads_text(text)
-    except PayloadError:
+    scripts = table(text or "", "scripts")
+    if not isinstance(scripts.get(script), str):
         return ""
-    scripts = data.get("scripts") if isinstance(data, dict) else None
-    found = scripts.get(script) if isinstance(scripts, dict) else None
-    if not isinstance(found, str):
-        return ""
-    around = (scripts.get("pre" + script), found, scripts.get("post" + script)) if isinstance(scripts, dict) else ()
+    around = (scripts.get("pre" + script), scripts[script], scripts.get("post" + script))
     return " && ".join(text for text in around if isinstance(text, str))
 
 

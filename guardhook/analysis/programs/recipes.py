@@ -275,16 +275,9 @@ def _flow(text: str) -> list[str]:
 def scripts(call: Call, file: str, section: str, name: str) -> str:
     """The text of a script that a JSON file names, `@other` included as a command of the same program."""
     text = text_of(call, (file, file + "c") if file == "deno.json" else (file,), None)
-    if not text or len(text) > 256 * 1024:
-        return ""
-    from guardhook.core.jsontext import PayloadError, loads_text
+    from guardhook.analysis.programs.manifest import table
 
-    try:
-        data = loads_text(text)
-    except PayloadError:
-        return ""
-    table = data.get(section) if isinstance(data, dict) else None
-    found = table.get(name) if isinstance(table, dict) else None
+    found = table(text, section).get(name)
     if isinstance(found, dict):
         found = found.get("command")
     items = found if isinstance(found, list) else [found]
