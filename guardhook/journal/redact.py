@@ -222,7 +222,7 @@ def _candidates(text: str, rows: tuple[Row, ...]) -> list[Row]:
         form = forms.get(where)
         if form is None:
             form = forms[where] = _lower(text) if where == "low" else _long_runs(text)
-        if not form:
+        if not form or (where == "low" and all(known.get((where, anchor)) is False for anchor in row[3])):
             continue
         for gate in row[2]:
             here = known.get((where, gate))

@@ -288,7 +288,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "argument",
         "low",
-        ("--", "pass", "secret", "token"),
+        ("pass", "secret", "token"),
         (" pass:", "aws_secret_access_key ", "aws_session_token ", "echo ", "printf "),
         r"(?i:(?<=-pass(?:in|out)?) pass:|aws_(?:secret_access_key|session_token) {1,4}+(?=[A-Za-z0-9/+=]{20})|"
         # what is piped into a program that reads a password
