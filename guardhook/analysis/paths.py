@@ -127,6 +127,8 @@ def locate(text: str, cwd: str | None, facts: Facts) -> Place:
     flags = frozenset(("unknown",)) if HOLE in text else NONE
     if STAR in text or QUERY in text or CLASS in text:
         flags |= frozenset(("glob",))
+    if "/proc/" in text:
+        text = _through_proc(text, cwd)
     text = normalise(text)
     classes, more = classify(text, facts)
     if cwd is not None:
@@ -136,6 +138,25 @@ def locate(text: str, cwd: str | None, facts: Facts) -> Place:
         spared = "regenerable" in more and "above-cwd" not in about and about and facts.is_dir(cwd) is not False
         more |= NONE if spared else about
     return Place(text, classes, flags | more)
+
+
+def _through_proc(text: str, cwd: str | None) -> str:
+    """An absolute path without the detour by a process's root or working folder (`/proc/self/root/etc`). Before `..` is taken out: the root's is itself."""
+    for _ in range(8):
+        parts = [part for part in text.split("/") if part not in ("", ".")]
+        if len(parts) < 3 or parts[0] != "proc":
+            return text
+        own = parts[1] in ("self", "thread-self")
+        if parts[2] == "root" and (own or parts[1].isdigit() or parts[1] in (STAR, HOLE)):
+            rest = parts[3:]
+            while rest[:1] == [".."]:
+                rest = rest[1:]
+            text = "/" + "/".join(rest)
+        elif parts[2] == "cwd" and own and cwd is not None:
+            text = "/".join((cwd, *parts[3:]))
+        else:
+            return text
+    return text
 
 
 def _unknown_start(text: str, facts: Facts, artificial: bool = False) -> Place:
